@@ -1,0 +1,74 @@
+"""The exception tree of armtrain and the one mapping from C status codes to it.
+
+Every message says what was refused, the numbers, and what would work.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArmtrainError",
+    "DataError",
+    "DoesNotFitError",
+    "EngineError",
+    "NonFiniteError",
+    "PlanError",
+    "ShapeError",
+    "StorageError",
+    "error_from_status",
+]
+
+
+class ArmtrainError(Exception):
+    """Base of all errors raised on purpose by armtrain; `exit_code` is the command line's."""
+
+    exit_code = 1
+
+
+class ShapeError(ArmtrainError):
+    """A layer, graph or batch has shapes that do not go together."""
+
+
+class PlanError(ArmtrainError):
+    """A plan file is damaged, inconsistent, or belongs to another model."""
+
+
+class DoesNotFitError(ArmtrainError):
+    """The plan needs more memory than the budget or the machine has."""
+
+    exit_code = 3
+
+
+class StorageError(ArmtrainError):
+    """Reading or writing a file or device failed."""
+
+    exit_code = 4
+
+
+class DataError(ArmtrainError):
+    """Training data or labels are unusable."""
+
+
+class NonFiniteError(ArmtrainError):
+    """A loss, gradient norm or weight stopped being a finite number."""
+
+
+class EngineError(ArmtrainError):
+    """The engine refused a call (wrong CPU, wrong state, defect)."""
+
+
+# Status groups of kernels/include/art_status.def: the tens digit is the group.
+_GROUPS: dict[int, type[ArmtrainError]] = {
+    1: PlanError,
+    2: DoesNotFitError,
+    3: StorageError,
+    4: ShapeError,
+    5: EngineError,
+    6: NonFiniteError,
+    7: DataError,
+    9: EngineError,
+}
+
+
+def error_from_status(code: int, text: str) -> ArmtrainError:
+    """Return the exception for a non-zero C status `code` with the detail `text`."""
+    return _GROUPS.get(code // 10, EngineError)(text)

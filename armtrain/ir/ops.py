@@ -1,0 +1,240 @@
+"""The catalogue of plan operations: the one list that everything else is made from.
+
+An operation here is what a plan file stores and the engine runs, on buffers in arena layout
+(activations channels-last). `kernels/include/art_ops.def` is generated from this table. Each
+entry declares which operands it reads and writes; lifetimes come from these declarations and
+never from an operation's name.
+
+Operand access: R read, W fully written (old content irrelevant), RW read and updated,
+S scratch (content meaningless before and after). A trailing '?' marks an optional operand.
+`inplace` lists pairs (output slot, input slot) that may share one storage when the input has
+no later reader.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+
+__all__ = ["OPS", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
+
+
+class Access(IntFlag):
+    """How a step uses an operand; the value is stored in plan files."""
+
+    READ = 1
+    WRITE = 2
+    READ_WRITE = 3
+    SCRATCH = 4
+
+
+class OpCode(IntEnum):
+    """Operation codes stored in plan files (append only, numbers are never reused)."""
+
+    LINEAR_FWD = 1
+    LINEAR_GRAD_W = 2
+    LINEAR_GRAD_X = 3
+    CONV2D_FWD = 4
+    CONV2D_GRAD_W = 5
+    CONV2D_GRAD_X = 6
+    MAXPOOL2D_FWD = 7
+    MAXPOOL2D_GRAD = 8
+    AVGPOOL2D_FWD = 9
+    AVGPOOL2D_GRAD = 10
+    BATCHNORM2D_FWD = 11
+    BATCHNORM2D_EVAL = 12
+    BATCHNORM2D_GRAD = 13
+    BATCHNORM2D_EVAL_GRAD = 14
+    RELU_FWD = 15
+    RELU_GRAD = 16
+    TANH_FWD = 17
+    TANH_GRAD = 18
+    DROPOUT_FWD = 19
+    DROPOUT_GRAD = 20
+    ADD = 21
+    COPY = 22
+    NHWC_TO_NCHW = 23
+    NCHW_TO_NHWC = 24
+    CROSS_ENTROPY_GRAD = 25
+    CROSS_ENTROPY_EVAL = 26
+    MSE_GRAD = 27
+    MSE_EVAL = 28
+    GRAD_SUMSQ = 29
+    CLIP_SCALE = 30
+    SGD_STEP = 31
+    ADAM_STEP = 32
+
+
+@dataclass(frozen=True)
+class OperandSpec:
+    """One operand slot: `name`, `access`, whether it is `optional`."""
+
+    name: str
+    access: Access
+    optional: bool = False
+
+
+@dataclass(frozen=True)
+class AttrSpec:
+    """One attribute slot of 8 bytes: `kind` is 'i' (int64) or 'f' (float64)."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class OpSpec:
+    """What one operation reads, writes and needs."""
+
+    code: OpCode
+    operands: tuple[OperandSpec, ...]
+    attrs: tuple[AttrSpec, ...] = ()
+    inplace: tuple[tuple[str, str], ...] = ()
+    summary: str = ""
+    operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    attr_index: dict[str, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Index slots by name."""
+        object.__setattr__(self, "operand_index", {o.name: i for i, o in enumerate(self.operands)})
+        object.__setattr__(self, "attr_index", {a.name: i for i, a in enumerate(self.attrs)})
+
+
+_ACCESS = {"R": Access.READ, "W": Access.WRITE, "RW": Access.READ_WRITE, "S": Access.SCRATCH}
+
+
+def _operands(text: str) -> tuple[OperandSpec, ...]:
+    """Parse 'x:R w:R b:R? y:W' into operand slots."""
+    slots = []
+    for word in text.split():
+        name, access = word.split(":")
+        slots.append(OperandSpec(name, _ACCESS[access.rstrip("?")], access.endswith("?")))
+    return tuple(slots)
+
+
+def _attrs(text: str) -> tuple[AttrSpec, ...]:
+    """Parse 'stride_h:i eps:f' into attribute slots."""
+    return tuple(AttrSpec(*word.split(":")) for word in text.split())
+
+
+_CONV = "stride_h:i stride_w:i pad_h:i pad_w:i dil_h:i dil_w:i groups:i"
+_MAXPOOL = "kernel_h:i kernel_w:i stride_h:i stride_w:i pad_h:i pad_w:i dil_h:i dil_w:i"
+_AVGPOOL = "kernel_h:i kernel_w:i stride_h:i stride_w:i pad_h:i pad_w:i count_include_pad:i"
+
+# (code, operands, attributes, in-place pairs, summary)
+_TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
+    (OpCode.LINEAR_FWD, "x:R w:R b:R? y:W ws:S?", "", "", "y[N,O] = x[N,I] w[I,O] + b[O]"),
+    (OpCode.LINEAR_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", "", "", "dw[I,O] = xT dy, db = sum_N dy"),
+    (OpCode.LINEAR_GRAD_X, "dy:R w:R dx:W ws:S?", "", "", "dx[N,I] = dy wT"),
+    (OpCode.CONV2D_FWD, "x:R w:R b:R? y:W ws:S?", _CONV, "", "x[N,H,W,C] w[G,KH,KW,C/G,O/G] b[O]"),
+    (OpCode.CONV2D_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", _CONV, "", "weight and bias gradient"),
+    (OpCode.CONV2D_GRAD_X, "dy:R w:R dx:W ws:S?", _CONV, "", "input gradient"),
+    (OpCode.MAXPOOL2D_FWD, "x:R y:W idx:W?", _MAXPOOL, "", "idx: u8 place in window, kh*kw <= 255"),
+    (OpCode.MAXPOOL2D_GRAD, "dy:R idx:R dx:W", _MAXPOOL, "", "scatter dy to the maxima"),
+    (OpCode.AVGPOOL2D_FWD, "x:R y:W", _AVGPOOL, "", "window mean"),
+    (OpCode.AVGPOOL2D_GRAD, "dy:R dx:W", _AVGPOOL, "", "spread dy over the window"),
+    (
+        OpCode.BATCHNORM2D_FWD,
+        "x:R gamma:R? beta:R? mean:RW? var:RW? y:W save_mean:W save_invstd:W ws:S?",
+        "eps:f momentum:f",
+        "",
+        "batch statistics; mean/var running, var unbiased; momentum weighs the new value",
+    ),
+    (
+        OpCode.BATCHNORM2D_EVAL,
+        "x:R gamma:R? beta:R? mean:R var:R y:W",
+        "eps:f",
+        "y=x",
+        "y = (x - mean) / sqrt(var + eps) * gamma + beta",
+    ),
+    (
+        OpCode.BATCHNORM2D_GRAD,
+        "x:R gamma:R? save_mean:R save_invstd:R dy:R dx:W? dgamma:W? dbeta:W? ws:S?",
+        "",
+        "dx=dy",
+        "gradient through batch statistics",
+    ),
+    (
+        OpCode.BATCHNORM2D_EVAL_GRAD,
+        "x:R? gamma:R? mean:R var:R dy:R dx:W? dgamma:W? dbeta:W? ws:S?",
+        "eps:f",
+        "dx=dy",
+        "gradient with frozen statistics; x only for dgamma",
+    ),
+    (OpCode.RELU_FWD, "x:R y:W", "", "y=x", "y = max(x, 0), NaN stays NaN"),
+    (OpCode.RELU_GRAD, "y:R dy:R dx:W", "", "dx=dy dx=y", "dx = y > 0 ? dy : 0"),
+    (OpCode.TANH_FWD, "x:R y:W", "", "y=x", "y = tanh(x)"),
+    (OpCode.TANH_GRAD, "y:R dy:R dx:W", "", "dx=dy dx=y", "dx = dy (1 - y^2)"),
+    (
+        OpCode.DROPOUT_FWD,
+        "x:R y:W",
+        "p:f stream:i",
+        "y=x",
+        "y = x / (1-p) where random(seed, step, stream, element) >= p, else 0",
+    ),
+    (OpCode.DROPOUT_GRAD, "dy:R dx:W", "p:f stream:i", "dx=dy", "same mask as forward"),
+    (OpCode.ADD, "a:R b:R y:W", "", "y=a y=b", "y = a + b, same shape"),
+    (OpCode.COPY, "x:R y:W", "", "", "y = x"),
+    (OpCode.NHWC_TO_NCHW, "x:R y:W", "", "", "x[N,H,W,C] to y[N,C*H*W] in torch's flatten order"),
+    (OpCode.NCHW_TO_NHWC, "x:R y:W", "", "", "the inverse: x[N,C*H*W] to y[N,H,W,C]"),
+    (
+        OpCode.CROSS_ENTROPY_GRAD,
+        "logits:R target:R loss:W dlogits:W ws:S?",
+        "",
+        "dlogits=logits",
+        "mean over N of -log softmax; target i32[N]; loss f64[1]; dlogits already divided by N",
+    ),
+    (
+        OpCode.CROSS_ENTROPY_EVAL,
+        "logits:R target:R loss:W correct:W ws:S?",
+        "",
+        "",
+        "loss f64[1] mean over N, correct i64[1] = rows whose first maximum is the target",
+    ),
+    (
+        OpCode.MSE_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        "",
+        "dy=y",
+        "mean over all elements of (y-target)^2",
+    ),
+    (OpCode.MSE_EVAL, "y:R target:R loss:W ws:S?", "", "", "loss f64[1]"),
+    (OpCode.GRAD_SUMSQ, "g:R acc:RW ws:S?", "index:i", "", "acc[index] = sum of squares, f64"),
+    (
+        OpCode.CLIP_SCALE,
+        "acc:R scale:W",
+        "max_norm:f",
+        "",
+        "scale f32[1] = min(1, max_norm / (sqrt(sum acc) + 1e-6))",
+    ),
+    (
+        OpCode.SGD_STEP,
+        "w:RW g:R momentum:RW? scale:R?",
+        "lr:f momentum:f dampening:f weight_decay:f nesterov:i",
+        "",
+        "torch.optim.SGD; first step sets the buffer to the gradient",
+    ),
+    (
+        OpCode.ADAM_STEP,
+        "w:RW g:R m:RW v:RW scale:R?",
+        "lr:f beta1:f beta2:f eps:f weight_decay:f",
+        "",
+        "torch.optim.Adam; eps is added to the bias-corrected root",
+    ),
+)
+
+
+def _pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """Parse 'dx=dy dx=y' into (output, input) pairs in order of preference."""
+    return tuple((w.split("=")[0], w.split("=")[1]) for w in text.split())
+
+
+OPS: dict[OpCode, OpSpec] = {
+    code: OpSpec(code, _operands(operands), _attrs(attrs), _pairs(inplace), summary)
+    for code, operands, attrs, inplace, summary in _TABLE
+}
+
+
+def spec_of(code: OpCode) -> OpSpec:
+    """Return the catalogue entry of `code`."""
+    return OPS[code]

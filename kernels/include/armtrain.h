@@ -1,0 +1,134 @@
+/* armtrain: train neural networks from a plan file inside a fixed arena.
+ *
+ * The whole public C interface. A plan (docs/plan-format.md) is opened into an engine; after
+ * art_engine_open returns nothing is allocated any more. All functions return a status; details go to
+ * the caller's art_error. An engine is used by one thread at a time. */
+#ifndef ARMTRAIN_H
+#define ARMTRAIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ART_API __attribute__((visibility("default")))
+#else
+#define ART_API
+#endif
+
+#define ART_VERSION "0.1.0"
+
+typedef enum art_status {
+#define ART_STATUS(name, code, text) ART_##name = code,
+#include "art_status.def"
+#undef ART_STATUS
+} art_status;
+
+typedef struct art_error {
+    char text[512];   /* what was refused, the numbers, the next step */
+    const char *file; /* source position, for defects */
+    int line;
+} art_error;
+
+typedef struct art_engine art_engine;
+
+typedef struct art_options {
+    uint64_t seed;            /* key of everything random */
+    uint32_t threads;         /* 0: min(planned, usable processors); more than planned is refused */
+    uint32_t poison;          /* tests: fill bytes that are not live with NaN around every step */
+    const char *kernel_level; /* NULL: best of this processor; else a level name */
+    uint32_t ignore_memory;   /* 1: do not compare the arena with free memory */
+} art_options;
+
+/* Where a training run stands; stored in checkpoints, everything that a resume needs. */
+typedef struct art_run_state {
+    uint64_t seed;
+    uint64_t step;            /* optimiser steps done since initialisation */
+    uint64_t epoch;           /* epochs completed */
+    uint64_t position;        /* samples of the current epoch already used */
+    uint64_t loss_samples;    /* samples in loss_sum */
+    double loss_sum;          /* sum over samples of the losses of the current epoch */
+    double learning_rate_scale;
+    uint64_t n_train;         /* samples of the training data, 0 if unknown */
+} art_run_state;
+
+typedef struct art_info {
+    uint64_t arena_bytes;
+    uint32_t batch_size;
+    uint32_t threads;         /* threads in use */
+    uint32_t n_tensors;
+    uint32_t n_steps;
+    uint32_t target_is_label; /* 1: targets are class indices i32[N]; 0: float32 arrays */
+    uint32_t n_classes;       /* last dimension of the logits, 0 without a label target */
+    uint64_t input_elements;  /* per sample */
+    uint64_t target_elements; /* per sample */
+    uint64_t output_elements; /* per sample */
+    const char *kernel_level;
+    uint8_t model_hash[32];
+} art_info;
+
+ART_API const char *art_version(void);
+ART_API const char *art_status_text(art_status status);
+
+/* Check every byte of a plan, map and touch its arena, start the threads. The plan's bytes are
+ * copied; nothing is initialised yet: call art_engine_initialize, load or resume next. */
+ART_API art_status art_engine_open(art_engine **engine, const void *plan, size_t plan_bytes,
+                                   const art_options *options, art_error *err);
+ART_API void art_engine_close(art_engine *engine);
+ART_API void art_engine_info(const art_engine *engine, art_info *info);
+
+/* Fill every persistent tensor by its initialiser, keyed by options.seed and its name. */
+ART_API art_status art_engine_initialize(art_engine *engine, art_error *err);
+
+/* Batch data in the user's layout: x is float32 [n, input...] (NCHW), target is int32 [n] or
+ * float32 [n, ...]. n <= planned batch. Labels are checked against the number of classes. */
+ART_API art_status art_engine_train_step(art_engine *engine, const float *x, const void *target,
+                                         uint32_t n, double *loss, art_error *err);
+/* loss: mean over n; correct: rows predicted right (0 without labels). */
+ART_API art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
+                                            uint32_t n, double *loss, uint64_t *correct,
+                                            art_error *err);
+/* out: float32 [n, output...] in the user's layout. */
+ART_API art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n,
+                                           float *out, art_error *err);
+
+ART_API void art_engine_get_state(const art_engine *engine, art_run_state *state);
+ART_API void art_engine_set_state(art_engine *engine, const art_run_state *state);
+
+/* One persistent tensor by name, in the user's layout (read and write are exact copies of
+ * `bytes` bytes; the size must match). */
+ART_API art_status art_engine_read(const art_engine *engine, const char *name, void *out,
+                                   size_t bytes, art_error *err);
+ART_API art_status art_engine_write(art_engine *engine, const char *name, const void *data,
+                                    size_t bytes, art_error *err);
+/* Raw arena bytes of any tensor by index in the plan, for tests and tools. */
+ART_API art_status art_engine_peek(const art_engine *engine, uint32_t tensor, void *out,
+                                   size_t bytes, art_error *err);
+ART_API art_status art_engine_poke(art_engine *engine, uint32_t tensor, const void *data,
+                                   size_t bytes, art_error *err);
+/* Run single steps [first, last) of the plan with n samples, for tests and tools. */
+ART_API art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint32_t last,
+                                        uint32_t n, art_error *err);
+
+/* Weights and buffers as a safetensors file (torch's names and layouts), written crash-safe. */
+ART_API art_status art_engine_save_safetensors(const art_engine *engine, const char *path,
+                                               art_error *err);
+ART_API art_status art_engine_load_safetensors(art_engine *engine, const char *path,
+                                               art_error *err);
+
+/* Checkpoint files DIR/step-NNNNNNNNNNNN.ckpt (docs/checkpoint-format.md): temporary file in DIR,
+ * write, fsync, rename, fsync DIR, then all but the newest `keep` are removed. Refuses to store
+ * non-finite weights. */
+ART_API art_status art_checkpoint_save(const art_engine *engine, const char *dir, uint32_t keep,
+                                       art_error *err);
+/* Load the newest intact checkpoint of DIR. note: one line for each file skipped and why.
+ * ART_NO_CHECKPOINT when there is none; the engine is then unchanged. */
+ART_API art_status art_checkpoint_load(art_engine *engine, const char *dir, char *note,
+                                       size_t note_bytes, art_error *err);
+
+/* Counter-based sample of `random:` data: float32 x in [0, 1) and a label or float target. */
+ART_API void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,
+                               void *target);
+/* Index of the sample at `position` of epoch `epoch`. */
+ART_API uint64_t art_shuffle(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position);
+
+#endif

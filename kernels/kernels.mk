@@ -1,0 +1,65 @@
+# The only list of C sources, and the flags of each group.
+#
+# A micro-kernel file's name ends with its level: x_c.c, x_vec_sse2.c, x_vec_avx2.c,
+# x_vec_avx512.c. Levels of another architecture are left out. Everything else is built for the
+# baseline instruction set.
+
+ARCH ?= $(shell $(CC) -dumpmachine | cut -d- -f1)
+BUILD ?= build
+OPT ?= -O3 -g
+
+CFLAGS_COMMON = -std=gnu11 $(OPT) -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
+  -Wstrict-prototypes -Wvla -fno-math-errno -fno-trapping-math -pthread -Ikernels -Ikernels/include $(WERROR)
+# Contraction is never left to chance: off everywhere, on only where every path fuses alike.
+CONTRACT_OFF = -ffp-contract=off
+CONTRACT_FUSE = -ffp-contract=fast
+
+FLAGS_c =
+FLAGS_vec_sse2 = -msse2
+FLAGS_vec_avx2 = -mavx2 -mfma
+FLAGS_vec_avx512 = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
+
+LEVELS_x86_64 = c vec_sse2 vec_avx2 vec_avx512
+LEVELS = $(or $(LEVELS_$(ARCH)),c)
+
+SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/ops/*.c kernels/engine/*.c))
+SOURCES_REF = $(sort $(wildcard kernels/ref/*.c))
+SOURCES_GEMM = $(foreach l,$(LEVELS),$(sort $(wildcard kernels/ukernel/gemm/*_$(l).c)))
+SOURCES_VEC = $(foreach l,$(LEVELS),$(sort $(wildcard kernels/ukernel/vec/*_$(l).c)))
+SOURCES_RUN = $(sort $(wildcard kernels/run/*.c))
+HEADERS = $(shell find kernels -name '*.h' -o -name '*.def' -o -name '*.inc')
+
+object = $(patsubst kernels/%.c,$(BUILD)/obj/%.o,$(1))
+level_of = $(lastword $(foreach l,$(LEVELS),$(if $(filter %_$(l).c,$(1)),$(l))))
+
+OBJECTS_LIB = $(call object,$(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC))
+
+define level_rule
+$(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk
+	@mkdir -p $$(dir $$@)
+	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
+endef
+$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter c vec_sse2,$(call level_of,$(s))),$(CONTRACT_OFF),$(CONTRACT_FUSE)))))
+$(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF))))
+
+$(call object,$(SOURCES_BASE) $(SOURCES_REF) $(SOURCES_RUN)): $(BUILD)/obj/%.o: kernels/%.c $(HEADERS) kernels/kernels.mk
+	@mkdir -p $(dir $@)
+	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -c $< -o $@
+
+$(BUILD)/libarmtrain.a: $(OBJECTS_LIB)
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+# The reference twins: linked by tests only, never by the product.
+$(BUILD)/libarmtrain_ref.a: $(call object,$(SOURCES_REF))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/armtrain-run: $(call object,$(SOURCES_RUN)) $(BUILD)/libarmtrain.a
+	$(CC) -static -pthread -s -o $@ $(call object,$(SOURCES_RUN)) $(BUILD)/libarmtrain.a -lm
+
+# C tests: tests/c/test_NAME.c becomes build/tests/test_NAME.
+C_TESTS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/test_*.c)))
+$(BUILD)/tests/%: tests/c/%.c $(wildcard tests/c/*.h) $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a
+	@mkdir -p $(dir $@)
+	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -Itests/c $< -o $@ $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
