@@ -1,10 +1,127 @@
+# The front door: `make demo`, `make test`, `make help`. C sources and flags: kernels/kernels.mk.
 .DEFAULT_GOAL := help
+SHELL := /bin/sh
 include kernels/kernels.mk
 
-.PHONY: help lib run
+PYTHON ?= python3
+VENV ?= .venv
+N ?= 20000
+PYTEST_ARGS ?=
+TORCH_PYTHON ?= $(VENV)/bin/python
+
+VENV_PYTHON = $(VENV)/bin/python
+PIP = $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
+PY_SOURCES = armtrain scripts boards tests setup.py
+TYPED_SOURCES = armtrain scripts boards
+C_FORMATTED = $(shell find kernels tests/c -name '*.[ch]' -not -path 'kernels/cython/*' \
+  -not -name art_plan.h -not -name art_ops.h)
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
+TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
+
+.PHONY: help venv lib run ext test test-c test-py lint format types asan tsan fuzz bench golden \
+  wheel sdist clean demo check-host check-host-c asan-build run-c-tests generated
+
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
+	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
 
-lib: $(BUILD)/libarmtrain.a ## the C library
+# --- for users -----------------------------------------------------------------------------
 
-run: $(BUILD)/armtrain-run ## the static trainer without Python
+demo: $(VENV)/.stamp-ext ## set up .venv, build, and train a network on the embedded digits
+	$(VENV)/bin/armtrain demo
+
+test: ## set up .venv, build, run all tests (C, then Python)
+	@$(MAKE) --no-print-directory test-c
+	@$(MAKE) --no-print-directory test-py
+
+# --- building ------------------------------------------------------------------------------
+
+check-host-c:
+	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh c
+
+check-host:
+	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh python "$(PYTHON)"
+
+$(VENV)/.stamp-venv:
+	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh python "$(PYTHON)"
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# Run-time and build requirements only: what `make demo` needs.
+$(VENV)/.stamp-build: pyproject.toml $(VENV)/.stamp-venv
+	$(PIP) install 'setuptools>=77' 'cython>=3.1' 'numpy>=1.24' tqdm
+	@touch $@
+
+$(VENV)/.stamp-dev: pyproject.toml $(VENV)/.stamp-build
+	$(PIP) install $$($(VENV_PYTHON) scripts/list_requirements.py dev)
+	@touch $@
+
+# The extension is built in place; the editable install adds metadata and the command.
+$(VENV)/.stamp-ext: $(VENV)/.stamp-build setup.py $(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC) \
+  $(HEADERS) kernels/kernels.mk $(wildcard kernels/cython/*.p[yx][xdi])
+	$(PIP) install --no-build-isolation --no-deps --editable .
+	@touch $@
+
+venv: $(VENV)/.stamp-dev ## .venv with everything developers need
+
+lib: check-host-c $(BUILD)/libarmtrain.a ## the C library build/libarmtrain.a
+
+run: check-host-c $(BUILD)/armtrain-run ## the static trainer without Python, build/armtrain-run
+
+ext: $(VENV)/.stamp-ext ## the Python extension, in place, and .venv/bin/armtrain
+
+wheel: $(VENV)/.stamp-build ## dist/armtrain-*.whl
+	$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+
+sdist: $(VENV)/.stamp-build ## dist/armtrain-*.tar.gz
+	$(VENV_PYTHON) -c 'from setuptools import build_meta; print(build_meta.build_sdist("dist"))'
+
+# --- checking ------------------------------------------------------------------------------
+
+test-c: check-host-c run-c-tests ## the C tests
+
+run-c-tests: $(C_TESTS)
+	@set -e; for t in $(C_TESTS); do echo "== $$t"; $$t; done
+
+test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
+	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.stamp-dev ## ruff, cython-lint, clang-format
+	$(VENV_PYTHON) -m ruff check $(PY_SOURCES)
+	$(VENV_PYTHON) -m ruff format --check $(PY_SOURCES)
+	$(VENV)/bin/cython-lint kernels/cython
+	$(VENV)/bin/clang-format --dry-run -Werror $(C_FORMATTED)
+
+format: $(VENV)/.stamp-dev ## rewrite the sources in the house style
+	$(VENV_PYTHON) -m ruff format $(PY_SOURCES)
+	$(VENV)/bin/clang-format -i $(C_FORMATTED)
+
+types: $(VENV)/.stamp-dev ## mypy --strict
+	$(VENV_PYTHON) -m mypy --strict $(TYPED_SOURCES)
+
+generated: $(VENV)/.stamp-build ## are the generated C headers up to date?
+	$(VENV_PYTHON) scripts/gen_c_headers.py --check
+
+asan: check-host-c ## the C tests under the address and undefined-behaviour sanitizers
+	$(MAKE) $(ASAN) run-c-tests
+
+tsan: check-host-c ## the thread pool's test under the thread sanitizer
+	$(MAKE) $(TSAN) build/tsan/tests/test_pool
+	build/tsan/tests/test_pool
+
+fuzz: check-host-c ## N mutated inputs per fuzzer under the sanitizers (make fuzz N=1000000)
+	$(MAKE) $(ASAN) asan-build
+	@set -e; for f in $(patsubst $(BUILD)/%,build/asan/%,$(C_FUZZERS)); do \
+	  echo "== $$f $(N)"; $$f $(N); done
+
+asan-build: $(C_FUZZERS)
+
+bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner and training steps on this machine
+	$(VENV_PYTHON) -m pytest tests/bench -m bench --benchmark-columns=min,median,rounds
+
+golden: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## rewrite tests/golden (TORCH_PYTHON: a Python with PyTorch)
+	$(TORCH_PYTHON) scripts/make_goldens.py
+
+clean: ## remove everything that was built; .venv stays
+	rm -rf build dist armtrain.egg-info armtrain/_engine*.so kernels/cython/_engine.c
+	rm -f $(VENV)/.stamp-ext

@@ -4,7 +4,9 @@
 # x_vec_avx512.c. Levels of another architecture are left out. Everything else is built for the
 # baseline instruction set.
 
-ARCH ?= $(shell $(CC) -dumpmachine | cut -d- -f1)
+ifndef ARCH
+ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
+endif
 BUILD ?= build
 OPT ?= -O3 -g
 
@@ -63,3 +65,6 @@ C_TESTS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/test
 $(BUILD)/tests/%: tests/c/%.c $(wildcard tests/c/*.h) $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a
 	@mkdir -p $(dir $@)
 	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -Itests/c $< -o $@ $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
+
+# Fuzzers: tests/c/fuzz_NAME.c becomes BUILD/tests/fuzz_NAME, run with the number of inputs.
+C_FUZZERS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/fuzz_*.c)))

@@ -99,6 +99,15 @@ def ops_def() -> str:
     return NOTE + "\n".join(lines) + "\n"
 
 
+def inplace_pairs() -> list[str]:
+    """Return X-macro calls for the operand pairs that may share one storage."""
+    return [
+        f"X({code.name}, {spec.operand_index[out]}, {spec.operand_index[source]})"
+        for code, spec in OPS.items()
+        for out, source in spec.inplace
+    ]
+
+
 def ops_header() -> str:
     """Return art_ops.h: opcode enum, slot numbers and per-slot access strings."""
     lines = ["#ifndef ART_OPS_H\n#define ART_OPS_H\n", "enum {"]
@@ -114,6 +123,8 @@ def ops_header() -> str:
         kinds = "".join(a.kind for a in spec.attrs)
         lines.append(f"#define ART_{code.name}_ACCESS {{{access}}}")
         lines.append(f'#define ART_{code.name}_ATTR_KINDS "{kinds}"')
+    lines += ["", "/* X(NAME, output slot, input slot): may share one storage. */"]
+    lines.append("#define ART_INPLACE_PAIRS(X) " + " ".join(inplace_pairs()))
     return NOTE + "\n".join(lines) + "\n\n#endif\n"
 
 

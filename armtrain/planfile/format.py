@@ -85,7 +85,7 @@ HEADER = Record(
         Field("crc32", "I", 1, "zlib CRC-32 of every byte from offset 28 on"),
         Field("reserved0", "I", 1, "0"),
         Field("model_hash", "s", 32, "SHA-256 of the model text"),
-        Field("program_hash", "s", 32, "SHA-256 of sections with every tensor offset zeroed"),
+        Field("program_hash", "s", 32, "SHA-256 of tensors to strings, every tensor offset zeroed"),
         Field("arena_bytes", "Q", 1, "everything the engine maps; multiple of 64"),
         Field("lower_bound_bytes", "Q", 1, "most aligned bytes live at one step"),
         Field("proved_minimum_bytes", "Q", 1, "best proved lower bound, >= lower_bound_bytes"),
@@ -128,7 +128,7 @@ TENSOR = Record(
         Field("shape", "I", MAX_DIMS, "the user's dimensions, unused ones 1"),
         Field("view", "I", MAX_DIMS, "the user's array viewed, unused ones 1"),
         Field("perm", "B", MAX_DIMS, "arena axis i is view axis perm[i], unused ones i"),
-        Field("ndim", "B", 1, "used entries of dims, view and perm"),
+        Field("ndim", "B", 1, "used entries of dims; view and perm may use more"),
         Field("shape_ndim", "B", 1, "used entries of shape"),
         Field("role", "B"),
         Field("dtype", "B"),
@@ -175,6 +175,6 @@ SECTIONS = (
     ("strings", 1),
     ("meta", 1),
 )
-"""Section names in file order with the bytes of one entry; `NAME_offset`, `NAME_count` in HEADER."""
+"""Section names in file order, bytes of one entry; HEADER has `NAME_offset` and `NAME_count`."""
 
 STEP_KINDS = ("F", "CG", "CD", "AG", "L")

@@ -18,6 +18,11 @@ float art_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 /* Standard normal by Box-Muller in double with our own log, sqrt, sin and cos. */
 float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
 
+/* Stream of a dropout mask: the layer's stream ^ (step + 1) * 0x9E3779B97F4A7C15 (2^64 / golden
+ * ratio, odd, so every step has its own). Element i of the layer's activation in arena order
+ * survives where art_random_uniform(seed, this, i) >= p. */
+uint64_t art_dropout_stream(uint64_t stream, uint64_t step);
+
 /* FNV-1a 64-bit hash of a name: stable stream ids for tensors and layers. */
 uint64_t art_stream_of_name(const char *name);
 

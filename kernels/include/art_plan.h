@@ -62,7 +62,7 @@ typedef struct art_plan_header {
     uint32_t crc32; /* zlib CRC-32 of every byte from offset 28 on */
     uint32_t reserved0; /* 0 */
     uint8_t model_hash[32]; /* SHA-256 of the model text */
-    uint8_t program_hash[32]; /* SHA-256 of sections with every tensor offset zeroed */
+    uint8_t program_hash[32]; /* SHA-256 of tensors to strings, every tensor offset zeroed */
     uint64_t arena_bytes; /* everything the engine maps; multiple of 64 */
     uint64_t lower_bound_bytes; /* most aligned bytes live at one step */
     uint64_t proved_minimum_bytes; /* best proved lower bound, >= lower_bound_bytes */
@@ -136,7 +136,7 @@ typedef struct art_plan_tensor {
     uint32_t shape[6]; /* the user's dimensions, unused ones 1 */
     uint32_t view[6]; /* the user's array viewed, unused ones 1 */
     uint8_t perm[6]; /* arena axis i is view axis perm[i], unused ones i */
-    uint8_t ndim; /* used entries of dims, view and perm */
+    uint8_t ndim; /* used entries of dims; view and perm may use more */
     uint8_t shape_ndim; /* used entries of shape */
     uint8_t role;
     uint8_t dtype;

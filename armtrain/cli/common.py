@@ -1,0 +1,112 @@
+"""What several verbs share: argument types and output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from armtrain.errors import ArmtrainError, DataError, PlanError
+
+if TYPE_CHECKING:
+    from armtrain.runtime.progress import Progress
+    from armtrain.runtime.trainer import Trainer
+
+__all__ = [
+    "Subparsers",
+    "UsageError",
+    "add_engine_arguments",
+    "at_least",
+    "data_spec",
+    "json_progress",
+    "open_trainer",
+    "print_json",
+    "shape",
+    "size_bytes",
+]
+
+Subparsers = Any
+"""The value of `ArgumentParser.add_subparsers`, whose class argparse keeps private."""
+
+
+class UsageError(ArmtrainError):
+    """The command line makes no sense."""
+
+    exit_code = 2
+
+
+def print_json(value: object) -> None:
+    """Write one JSON object on one line of the standard output."""
+    print(json.dumps(value), flush=True)
+
+
+def at_least(smallest: int) -> Any:
+    """Return an argument type: an integer that is not smaller than `smallest`."""
+
+    def parse(text: str) -> int:
+        try:
+            value = int(text)
+        except ValueError:
+            value = smallest - 1
+        if value < smallest:
+            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least {smallest}")
+        return value
+
+    return parse
+
+
+def shape(text: str) -> tuple[int, ...]:
+    """Argument type: '3x32x32' to (3, 32, 32)."""
+    parts = text.lower().split("x")
+    if not all(p.isdecimal() and int(p) for p in parts):
+        raise argparse.ArgumentTypeError(f"'{text}' is no shape; write it as 3x32x32")
+    return tuple(map(int, parts))
+
+
+def size_bytes(text: str) -> int:
+    """Argument type: '512 KiB' or '1000000' to bytes."""
+    from armtrain.memory.budget import parse_bytes
+
+    try:
+        return parse_bytes(text)
+    except PlanError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def data_spec(text: str) -> str:
+    """Argument type: a data SPEC whose form is right."""
+    from armtrain.data import parse_spec
+
+    try:
+        parse_spec(text)
+    except DataError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what every verb that runs a plan takes."""
+    parser.add_argument("plan", metavar="F.plan", help="plan file")
+    parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
+    parser.add_argument("--kernel-level", help="kernels to use instead of the best (see doctor)")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
+
+
+def open_trainer(args: argparse.Namespace) -> Trainer:
+    """Open the engine and load weights if the user named some."""
+    from armtrain.runtime.trainer import Trainer
+
+    trainer = Trainer(
+        args.plan, seed=args.seed, threads=args.threads, kernel_level=args.kernel_level
+    )
+    if args.weights is not None:
+        trainer.load(args.weights)
+    return trainer
+
+
+def json_progress() -> Progress:
+    """Return a receiver that keeps the standard output free for JSON."""
+    from armtrain.runtime.progress import Quiet
+
+    return Quiet(sys.stderr)

@@ -1,0 +1,96 @@
+"""`armtrain convert-data`: any data as a stored npz file, which `armtrain-run` reads in place."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from armtrain.cli.common import Subparsers, UsageError, data_spec, print_json
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from armtrain.data.columns import Column
+
+__all__ = ["add_parser", "run"]
+
+_BLOCK_BYTES = 1 << 20
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "convert-data", help="write data as an uncompressed npz file for armtrain-run"
+    )
+    parser.add_argument("data", metavar="SPEC", type=data_spec)
+    parser.add_argument("-o", "--output", metavar="F.npz", required=True)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Convert: x becomes float32 or stays uint8, y becomes int32 or float32."""
+    from armtrain.data.npy import NpzWriter
+    from armtrain.data.spec import open_table, parse_spec
+    from armtrain.io.atomic import atomic_writer
+
+    spec = parse_spec(args.data)
+    if spec.kind == "random":
+        raise UsageError(
+            "random: data have no shape of their own; armtrain-run makes them itself: "
+            f"--data {args.data}"
+        )
+    with open_table(spec) as source:
+        columns = {"x": source.x} if source.y is None else {"x": source.x, "y": source.y}
+        kinds = {name: _stored_dtype(name, column) for name, column in columns.items()}
+        with atomic_writer(args.output) as file, NpzWriter(file) as writer:
+            for name, column in columns.items():
+                shape = (column.count, *column.row_shape)
+                writer.add(name, shape, kinds[name], _blocks(column, kinds[name]))
+        shapes = {n: [c.count, *c.row_shape] for n, c in columns.items()}
+    if args.json:
+        types = {name: str(kind) for name, kind in kinds.items()}
+        print_json({"output": args.output, "shapes": shapes, "dtypes": types})
+    else:
+        for name, kind in kinds.items():
+            print(f"{args.output}: {name} {kind} {'x'.join(map(str, shapes[name]))}")
+    return 0
+
+
+def _stored_dtype(name: str, column: Column) -> np.dtype[Any]:
+    """Return the element type to store; refuse what training would refuse."""
+    import numpy as np
+
+    from armtrain.data.convert import check_float_dtype
+
+    if name == "y" and column.dtype.kind in "iub":
+        return np.dtype(np.int32)
+    check_float_dtype(column, bytes_allowed=name == "x")
+    return np.dtype(np.uint8 if column.dtype == np.uint8 else np.float32)
+
+
+def _blocks(column: Column, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
+    """Yield all rows converted, about a mebibyte at a time."""
+    import numpy as np
+
+    from armtrain.errors import DataError
+
+    row_bytes = column.dtype.itemsize * int(np.prod(column.row_shape))
+    size = max(1, _BLOCK_BYTES // max(1, row_bytes))
+    for first in range(0, column.count, size):
+        rows = np.arange(first, min(first + size, column.count), dtype=np.uint64)
+        raw = np.empty((len(rows), *column.row_shape), column.dtype)
+        column.read(rows, raw)
+        if dtype == np.int32 and raw.size and not _fits_int32(raw):
+            raise DataError(
+                f"{column.name} has labels from {raw.min()} to {raw.max()}, beyond 32 bits; "
+                "number the classes from 0"
+            )
+        with np.errstate(over="ignore"):  # infinite is what training would see, too
+            block = raw.astype(dtype)
+        yield block
+
+
+def _fits_int32(labels: NDArray[Any]) -> bool:
+    return int(labels.min()) >= -(2**31) and int(labels.max()) < 2**31

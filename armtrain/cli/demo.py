@@ -1,0 +1,50 @@
+"""`armtrain demo`: a complete run on real data."""
+
+from __future__ import annotations
+
+import argparse
+
+from armtrain.cli.common import Subparsers, at_least, json_progress, print_json
+from armtrain.cli.train import print_memory
+
+__all__ = ["add_parser", "run"]
+
+NAMES = ("digits",)
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "demo", help="a complete run: plan, train, test on embedded data"
+    )
+    parser.add_argument("name", nargs="?", choices=NAMES, default="digits", help="default: digits")
+    parser.add_argument("--epochs", type=at_least(1), help="fewer or more than the demo's own")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
+    parser.add_argument("--save", metavar="F.safetensors", help="write the trained weights")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, train, test."""
+    from armtrain.demos import digits
+
+    planned = digits.plan_digits()
+    if not args.json:
+        print(planned, end="\n\n", flush=True)
+    done = digits.train_digits(
+        planned,
+        epochs=args.epochs or digits.EPOCHS,
+        seed=args.seed,
+        progress=json_progress() if args.json else None,
+    )
+    if args.save:
+        done.trainer.save(args.save)
+    if args.json:
+        for record in done.history:
+            print_json(record.to_json_dict())
+        print_json(done.to_json_dict())
+        return 0
+    print_memory(done.trainer)
+    accuracy = 100 * (done.test.accuracy or 0.0)
+    print(f"\ntest accuracy {accuracy:.2f} % on {done.test.samples} digits never trained on")
+    return 0

@@ -1,0 +1,101 @@
+"""Entry point of `armtrain`: parse, run a verb, turn errors into messages and exit codes.
+
+0 ok, 1 failed, 2 usage, 3 does not fit, 4 device or storage, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from armtrain import __version__
+from armtrain.cli import (
+    bench,
+    check,
+    convert_data,
+    demo,
+    doctor,
+    evaluate,
+    inspect,
+    plan,
+    predict,
+    train,
+)
+from armtrain.cli.common import print_json
+from armtrain.errors import ArmtrainError
+
+__all__ = ["build_parser", "main"]
+
+VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, doctor, bench)
+_TRACEBACK = "ARMTRAIN_TRACEBACK"
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of all verbs."""
+    parser = argparse.ArgumentParser(
+        prog="armtrain",
+        description="Train neural networks inside a memory budget that is known to the byte.",
+        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run.",
+    )
+    parser.add_argument("--version", action="version", version=f"armtrain {__version__}")
+    subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        added = verb.add_parser(subparsers)
+        added.add_argument("--json", action="store_true", help="print only JSON")
+        added.set_defaults(run=verb.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        Arguments without the program's name; those of the process by default.
+    """
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone: nothing more can be said, and exiting must not try it again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        return _refuse(args, "interrupted", 130)
+    except Exception as error:
+        if os.environ.get(_TRACEBACK):
+            raise
+        return _refuse(args, *_explain(error))
+    return code
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """Return the message and exit code of an exception."""
+    if isinstance(error, ArmtrainError):
+        return str(error), error.exit_code
+    if isinstance(error, MemoryError):
+        return f"memory is exhausted ({error}); plan with a smaller batch", 3
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}", 4
+    return (
+        f"this is a defect in armtrain ({type(error).__name__}: {error}); "
+        f"{_TRACEBACK}=1 in the environment shows where",
+        1,
+    )
+
+
+def _refuse(args: argparse.Namespace, message: str, code: int) -> int:
+    """Print one message, and with --json one object, and return the code."""
+    print(f"armtrain {args.verb}: {message}", file=sys.stderr)
+    if args.json:
+        print_json({"error": message, "exit_code": code})
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

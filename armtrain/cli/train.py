@@ -1,0 +1,108 @@
+"""`armtrain train`: train from a plan file."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from armtrain.cli.common import (
+    Subparsers,
+    UsageError,
+    add_engine_arguments,
+    at_least,
+    data_spec,
+    json_progress,
+    open_trainer,
+    print_json,
+)
+from armtrain.dtypes import format_bytes
+
+if TYPE_CHECKING:
+    from armtrain.runtime.history import History
+    from armtrain.runtime.trainer import Trainer
+
+__all__ = ["add_parser", "print_memory", "run", "summary"]
+
+
+def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+    """Add the verb."""
+    parser: argparse.ArgumentParser = subparsers.add_parser("train", help="train from a plan file")
+    add_engine_arguments(parser)
+    parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
+    parser.add_argument("--epochs", type=at_least(0), required=True, help="epochs of the whole run")
+    parser.add_argument("--validation", metavar="SPEC", type=data_spec)
+    parser.add_argument("--checkpoint", metavar="DIR", help="write a checkpoint after each epoch")
+    parser.add_argument(
+        "--checkpoint-every", metavar="K", type=at_least(1), help="and after every K steps"
+    )
+    parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
+    parser.add_argument("--weights", metavar="F", help="start from these safetensors weights")
+    parser.add_argument("--log", metavar="F.jsonl", help="append one JSON object an epoch")
+    parser.add_argument("--save", metavar="F.safetensors", help="write the trained weights")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train."""
+    if (args.resume or args.checkpoint_every) and not args.checkpoint:
+        raise UsageError("--resume and --checkpoint-every need --checkpoint DIR")
+    trainer = open_trainer(args)
+    history = trainer.fit(
+        args.data,
+        args.epochs,
+        validation=args.validation,
+        checkpoint=args.checkpoint,
+        checkpoint_every=args.checkpoint_every,
+        resume=args.resume,
+        log=args.log,
+        progress=json_progress() if args.json else None,
+    )
+    if args.save:
+        trainer.save(args.save)
+    if args.json:
+        for record in history:
+            print_json(record.to_json_dict())
+        print_json(summary(trainer, history) | {"saved": args.save})
+        return 0
+    print_memory(trainer)
+    if args.save:
+        print(f"weights: {args.save}")
+    return 0
+
+
+def summary(trainer: Trainer, history: History) -> dict[str, object]:
+    """Return the last JSON object of a run."""
+    growth = trainer.memory_growth()
+    last = history.epochs[-1] if history.epochs else None
+    return {
+        "epochs": len(history),
+        "train_loss": last.train_loss if last else None,
+        "val_loss": last.val_loss if last else None,
+        "val_accuracy": last.val_accuracy if last else None,
+        "kernel_level": trainer.info["kernel_level"],
+        "threads": trainer.info["threads"],
+        "arena_bytes": trainer.plan.arena_bytes,
+        "buffer_bytes": trainer.buffer_bytes,
+        "baseline_rss_bytes": growth.baseline_bytes,
+        "growth_bytes": growth.growth_bytes,
+        "peak_rss_bytes": trainer.process_peak_bytes(),
+    }
+
+
+def print_memory(trainer: Trainer) -> None:
+    """Print predicted and measured memory side by side."""
+    growth = trainer.memory_growth()
+    predicted = trainer.plan.arena_bytes + trainer.buffer_bytes
+    print()
+    print(f"{'memory':32s}{'predicted':>16s}{'measured':>16s}")
+    rows = (
+        ("arena (plan)", f"{trainer.plan.arena_bytes:,d} B", ""),
+        ("batch in the user's layout", f"{trainer.buffer_bytes:,d} B", ""),
+        ("growth of the process", f"{predicted:,d} B", f"{growth.growth_bytes:,d} B"),
+        ("before: Python, NumPy, data", "", f"{growth.baseline_bytes:,d} B"),
+        ("highest of the process", "", f"{trainer.process_peak_bytes():,d} B"),
+    )
+    for label, predicted_text, measured in rows:
+        print(f"{label:32s}{predicted_text:>16s}{measured:>16s}")
+    extra = max(0, growth.growth_bytes - predicted)
+    print(f"beside the plan: {format_bytes(extra)} of interpreter objects and library pages")

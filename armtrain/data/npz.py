@@ -1,0 +1,109 @@
+"""npz archives with an array `x` and, for training, an array `y`.
+
+Members that are stored without compression are read in place, row by row; compressed ones are
+unpacked once into a temporary file. Pickled objects are never loaded. The archive's checksums
+are verified for compressed members only: stored ones are never read as a whole.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from math import prod
+from typing import BinaryIO
+
+from armtrain.data.columns import Column, FileColumn
+from armtrain.data.npy import parse_npy_header
+from armtrain.data.unpack import unpack
+from armtrain.errors import DataError, StorageError
+
+__all__ = ["open_npz"]
+
+_HEADER_BYTES = 1 << 16
+
+
+def open_npz(path: str, notes: list[str]) -> tuple[Column, Column | None]:
+    """Open the columns `x` and `y` (None when there is no `y`) of an npz file.
+
+    Raises
+    ------
+    DataError
+        No npz file, no member `x.npy`, or an array that cannot be streamed.
+    StorageError
+        The file cannot be read.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            if "x.npy" not in members:
+                names = ", ".join(sorted(n.removesuffix(".npy") for n in members)) or "nothing"
+                raise DataError(
+                    f"{path} holds {names}; arrays named x and y are needed: "
+                    "np.savez(file, x=images, y=labels)"
+                )
+            x = _member(path, archive, members["x.npy"], notes)
+            try:
+                y = _member(path, archive, members["y.npy"], notes) if "y.npy" in members else None
+            except BaseException:
+                x.close()
+                raise
+            return x, y
+    except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
+        raise DataError(f"{path} is no usable npz file ({error}); save it again") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _member(
+    path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo, notes: list[str]
+) -> FileColumn:
+    """Open one member as a column."""
+    name = f"{path}:{info.filename.removesuffix('.npy')}"
+    if info.flag_bits & 1:
+        raise DataError(f"{name} is encrypted; save it without a password")
+    if info.compress_type == zipfile.ZIP_STORED:
+        file, offset = _stored(path, name, info)
+        size = info.file_size
+    else:
+        with archive.open(info) as stream:
+            file, size = unpack(name, stream, info.file_size)
+        offset = 0
+        notes.append(
+            f"{name} is compressed: unpacked into a temporary file of {size} B; "
+            "`armtrain convert-data` makes a file that needs no unpacking"
+        )
+    try:
+        return _column(name, file, offset, size)
+    except BaseException:
+        file.close()
+        raise
+
+
+def _stored(path: str, name: str, info: zipfile.ZipInfo) -> tuple[BinaryIO, int]:
+    """Open the archive again and return where the stored member's bytes begin."""
+    file = open(path, "rb", buffering=0)  # noqa: SIM115 - the column keeps it
+    local = os.pread(file.fileno(), 30, info.header_offset)
+    start = info.header_offset + 30
+    start += int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")
+    total = os.fstat(file.fileno()).st_size
+    whole = local[:4] == b"PK\x03\x04" and start + info.file_size <= total
+    if not whole or info.compress_size != info.file_size:
+        file.close()
+        raise DataError(
+            f"{name} should have {info.file_size} B from byte {start} on, the file has {total} B; "
+            "the archive is damaged: save it again"
+        )
+    return file, start
+
+
+def _column(name: str, file: BinaryIO, offset: int, size: int) -> FileColumn:
+    """Read the array's header and check its size."""
+    header = os.pread(file.fileno(), min(size, _HEADER_BYTES), offset)
+    shape, dtype, begin = parse_npy_header(name, header)
+    need = prod(shape) * dtype.itemsize
+    if size - begin != need:
+        raise DataError(
+            f"{name} of shape {shape} needs {need} B, the file holds {size - begin} B; "
+            "save it again"
+        )
+    return FileColumn(name, file, offset + begin, shape[0], shape[1:], dtype)

@@ -1,0 +1,1 @@
+"""Complete runs on real data, for `armtrain demo NAME`."""

@@ -1,0 +1,1 @@
+"""Files: crash-safe writing and safetensors."""

@@ -1,0 +1,271 @@
+"""The forward graph: what a traced network computes, in the user's NCHW shapes.
+
+A graph is a value. Nodes are in topological order (the order of tracing), each node yields one
+value, and a node's id is its index. Arena layouts, steps and storages come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import ClassVar, TypeAlias
+
+from armtrain.ir.program import Init
+
+__all__ = [
+    "AddAttrs",
+    "Attrs",
+    "AvgPool2dAttrs",
+    "BatchNorm2dAttrs",
+    "Conv2dAttrs",
+    "DropoutAttrs",
+    "FlattenAttrs",
+    "Graph",
+    "InputAttrs",
+    "LinearAttrs",
+    "MaxPool2dAttrs",
+    "Node",
+    "NodeKind",
+    "Pair",
+    "Param",
+    "ReluAttrs",
+    "TanhAttrs",
+    "ToNchwAttrs",
+]
+
+Pair: TypeAlias = tuple[int, int]
+"""(height, width)."""
+
+
+class NodeKind(StrEnum):
+    """What a node computes; the value is its word in dumps."""
+
+    INPUT = "input"
+    LINEAR = "linear"
+    CONV2D = "conv2d"
+    MAXPOOL2D = "maxpool2d"
+    AVGPOOL2D = "avgpool2d"
+    BATCHNORM2D = "batchnorm2d"
+    RELU = "relu"
+    TANH = "tanh"
+    DROPOUT = "dropout"
+    FLATTEN = "flatten"
+    ADD = "add"
+    TO_NCHW = "to_nchw"
+
+
+@dataclass(frozen=True)
+class InputAttrs:
+    """The batch of samples."""
+
+    kind: ClassVar[NodeKind] = NodeKind.INPUT
+
+
+@dataclass(frozen=True)
+class LinearAttrs:
+    """Parameters: weight (O, I), bias (O,) or none."""
+
+    kind: ClassVar[NodeKind] = NodeKind.LINEAR
+
+
+@dataclass(frozen=True)
+class Conv2dAttrs:
+    """Parameters: weight (O, C/G, KH, KW), bias (O,) or none."""
+
+    kind: ClassVar[NodeKind] = NodeKind.CONV2D
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    groups: int
+
+
+@dataclass(frozen=True)
+class MaxPool2dAttrs:
+    """Window maximum; borders count as minus infinity."""
+
+    kind: ClassVar[NodeKind] = NodeKind.MAXPOOL2D
+    kernel: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+
+
+@dataclass(frozen=True)
+class AvgPool2dAttrs:
+    """Window mean; the divisor counts padding if `count_include_pad`."""
+
+    kind: ClassVar[NodeKind] = NodeKind.AVGPOOL2D
+    kernel: Pair
+    stride: Pair
+    padding: Pair
+    count_include_pad: bool
+
+
+@dataclass(frozen=True)
+class BatchNorm2dAttrs:
+    """Parameters: weight, bias (C,) or none; buffers running_mean, running_var (C,) or none.
+
+    `training`: a training step uses (and moves the running ones towards) the batch's statistics;
+    otherwise it uses the running ones and leaves them alone.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.BATCHNORM2D
+    eps: float
+    momentum: float
+    training: bool
+
+
+@dataclass(frozen=True)
+class ReluAttrs:
+    """max(x, 0)."""
+
+    kind: ClassVar[NodeKind] = NodeKind.RELU
+
+
+@dataclass(frozen=True)
+class TanhAttrs:
+    """tanh(x)."""
+
+    kind: ClassVar[NodeKind] = NodeKind.TANH
+
+
+@dataclass(frozen=True)
+class DropoutAttrs:
+    """Drops with probability `p` in training steps if `training`, else passes x through."""
+
+    kind: ClassVar[NodeKind] = NodeKind.DROPOUT
+    p: float
+    training: bool
+
+
+@dataclass(frozen=True)
+class FlattenAttrs:
+    """(N, ...) to (N, product), in torch's order."""
+
+    kind: ClassVar[NodeKind] = NodeKind.FLATTEN
+
+
+@dataclass(frozen=True)
+class AddAttrs:
+    """Sum of two values of equal shape."""
+
+    kind: ClassVar[NodeKind] = NodeKind.ADD
+
+
+@dataclass(frozen=True)
+class ToNchwAttrs:
+    """A flattened image brought from arena order into torch's order; the value is the same."""
+
+    kind: ClassVar[NodeKind] = NodeKind.TO_NCHW
+
+
+Attrs: TypeAlias = (
+    InputAttrs
+    | LinearAttrs
+    | Conv2dAttrs
+    | MaxPool2dAttrs
+    | AvgPool2dAttrs
+    | BatchNorm2dAttrs
+    | ReluAttrs
+    | TanhAttrs
+    | DropoutAttrs
+    | FlattenAttrs
+    | AddAttrs
+    | ToNchwAttrs
+)
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter or buffer of the network.
+
+    Attributes
+    ----------
+    name : str
+        torch's name ('layer1.0.conv1.weight').
+    shape : tuple of int
+        torch's shape.
+    trained : bool
+        An optimiser step updates it.
+    buffer : bool
+        Running statistic: saved, never trained.
+    init : Init
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    trained: bool
+    buffer: bool
+    init: Init
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation of the forward graph.
+
+    Attributes
+    ----------
+    id : int
+        Index into `Graph.nodes`.
+    name : str
+        Unique path of the layer ('layer1.0.conv1'); a layer called again gets '#2'.
+    attrs : Attrs
+        What it computes.
+    inputs : tuple of int
+        Ids of earlier nodes.
+    shape : tuple of int
+        Shape of its value, batch first, NCHW.
+    params : tuple of (str, str)
+        (slot, parameter name), slots as torch names them ('weight', 'running_mean').
+    """
+
+    id: int
+    name: str
+    attrs: Attrs
+    inputs: tuple[int, ...]
+    shape: tuple[int, ...]
+    params: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def kind(self) -> NodeKind:
+        """What the node computes."""
+        return self.attrs.kind
+
+    def param(self, slot: str) -> str | None:
+        """Return the name of the parameter in `slot`, or None."""
+        return next((name for s, name in self.params if s == slot), None)
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A traced network at a planned batch size.
+
+    Attributes
+    ----------
+    nodes : tuple of Node
+        Topological order; node 0 is the input.
+    params : tuple of Param
+        Every parameter and buffer of the network, used or not, in torch's order.
+    output : int
+        Id of the node whose value the network returns.
+    batch_size : int
+    """
+
+    nodes: tuple[Node, ...]
+    params: tuple[Param, ...]
+    output: int
+    batch_size: int
+
+    def params_by_name(self) -> Mapping[str, Param]:
+        """Return parameters and buffers by name."""
+        return MappingProxyType({p.name: p for p in self.params})
+
+    def consumers(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        """Return per node the (consumer id, input position) pairs in graph order."""
+        found: list[list[tuple[int, int]]] = [[] for _ in self.nodes]
+        for node in self.nodes:
+            for position, source in enumerate(node.inputs):
+                found[source].append((node.id, position))
+        return tuple(tuple(pairs) for pairs in found)

@@ -1,0 +1,182 @@
+"""Shape inference: the shape of a node's value, or a refusal that says what would fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from math import prod
+from typing import Any
+
+from armtrain.errors import ShapeError
+from armtrain.ir.graph import (
+    Attrs,
+    AvgPool2dAttrs,
+    BatchNorm2dAttrs,
+    Conv2dAttrs,
+    MaxPool2dAttrs,
+    NodeKind,
+    Pair,
+)
+
+__all__ = ["infer_shape", "window_output"]
+
+Shape = tuple[int, ...]
+Params = Mapping[str, Shape]
+LARGEST_DIM = 2**32 - 1
+
+
+def window_output(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return the output places of a sliding window along one axis (may be < 1)."""
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _image(what: str, shape: Shape) -> Shape:
+    """Return `shape` if it is (N, C, H, W)."""
+    if len(shape) != 4:
+        raise ShapeError(
+            f"{what} needs images of shape (N, C, H, W), its input has shape {shape}; "
+            "give input_shape=(channels, height, width) and flatten only after it"
+        )
+    return shape
+
+
+def _sliding(
+    what: str, shape: Shape, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
+) -> Pair:
+    """Return the output (H, W) of a window over an image."""
+    axes = zip(shape[2:], kernel, stride, padding, dilation, strict=True)
+    out = [window_output(*axis) for axis in axes]
+    if min(out) < 1:
+        reach = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
+        padded = tuple(s + 2 * p for s, p in zip(shape[2:], padding, strict=True))
+        raise ShapeError(
+            f"{what}: the window reaches over {reach[0]}x{reach[1]} pixels, its input of shape "
+            f"{shape} has {padded[0]}x{padded[1]} with padding; use a larger input_shape, more "
+            "padding, or a smaller kernel"
+        )
+    return out[0], out[1]
+
+
+def _linear(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
+    """(N, I) to (N, O)."""
+    (shape,), weight = inputs, params["weight"]
+    if len(shape) != 2:
+        raise ShapeError(
+            f"{what} needs an input of shape (N, {weight[1]}), got {shape}; "
+            "put nn.Flatten() before it"
+        )
+    if shape[1] != weight[1]:
+        raise ShapeError(
+            f"{what} expects {weight[1]} features, its input has shape {shape}; "
+            f"write nn.Linear({shape[1]}, {weight[0]})"
+        )
+    return shape[0], weight[0]
+
+
+def _conv2d(what: str, inputs: tuple[Shape, ...], attrs: Conv2dAttrs, params: Params) -> Shape:
+    """(N, C, H, W) to (N, O, P, Q)."""
+    shape, weight = _image(what, inputs[0]), params["weight"]
+    channels = weight[1] * attrs.groups
+    if shape[1] != channels:
+        raise ShapeError(
+            f"{what} expects {channels} channels, its input has shape {shape}; "
+            f"write nn.Conv2d({shape[1]}, {weight[0]}, ...)"
+        )
+    kernel = (weight[2], weight[3])
+    out = _sliding(what, shape, kernel, attrs.stride, attrs.padding, attrs.dilation)
+    return shape[0], weight[0], *out
+
+
+def _maxpool(what: str, inputs: tuple[Shape, ...], attrs: MaxPool2dAttrs, params: Params) -> Shape:
+    """Window maximum."""
+    shape = _image(what, inputs[0])
+    out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, attrs.dilation)
+    return shape[0], shape[1], *out
+
+
+def _avgpool(what: str, inputs: tuple[Shape, ...], attrs: AvgPool2dAttrs, params: Params) -> Shape:
+    """Window mean."""
+    shape = _image(what, inputs[0])
+    out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, (1, 1))
+    return shape[0], shape[1], *out
+
+
+def _batchnorm(
+    what: str, inputs: tuple[Shape, ...], attrs: BatchNorm2dAttrs, params: Params
+) -> Shape:
+    """Same shape."""
+    shape = _image(what, inputs[0])
+    for slot, dims in params.items():
+        if dims != (shape[1],):
+            raise ShapeError(
+                f"{what}: {slot} has {dims[0]} channels, the input has shape {shape}; "
+                f"write nn.BatchNorm2d({shape[1]})"
+            )
+    if attrs.training and shape[0] * shape[2] * shape[3] == 1:
+        raise ShapeError(
+            f"{what} cannot train on one value per channel (input shape {shape}): the variance "
+            "of one value is undefined; use batch_size >= 2 or call .eval() on the layer"
+        )
+    return shape
+
+
+def _same(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
+    """Element-wise."""
+    return inputs[0]
+
+
+def _flatten(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
+    """(N, ...) to (N, product)."""
+    shape = inputs[0]
+    return shape[0], prod(shape[1:])
+
+
+def _add(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
+    """Both operands have one shape."""
+    a, b = inputs
+    if a != b:
+        raise ShapeError(
+            f"{what}: cannot add values of shape {a} and {b}; both need the same shape "
+            "(a 1x1 convolution with the right stride and channels makes a branch fit)"
+        )
+    return a
+
+
+_RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] = {
+    NodeKind.LINEAR: _linear,
+    NodeKind.CONV2D: _conv2d,
+    NodeKind.MAXPOOL2D: _maxpool,
+    NodeKind.AVGPOOL2D: _avgpool,
+    NodeKind.BATCHNORM2D: _batchnorm,
+    NodeKind.RELU: _same,
+    NodeKind.TANH: _same,
+    NodeKind.DROPOUT: _same,
+    NodeKind.FLATTEN: _flatten,
+    NodeKind.ADD: _add,
+    NodeKind.TO_NCHW: _same,
+}
+
+
+def infer_shape(name: str, attrs: Attrs, inputs: tuple[Shape, ...], params: Params) -> Shape:
+    """Return the shape of a node's value.
+
+    Parameters
+    ----------
+    name : str
+        Layer, for messages.
+    attrs : Attrs
+    inputs : tuple of shapes
+        Shapes of the inputs, batch first, NCHW.
+    params : mapping of str to shape
+        Shapes of parameters and buffers by slot.
+
+    Raises
+    ------
+    ShapeError
+        The input does not fit the layer, or a dimension cannot be stored.
+    """
+    what = f"layer '{name}' ({attrs.kind.value})"
+    shape = _RULES[attrs.kind](what, inputs, attrs, params)
+    for dims in (shape, *params.values()):
+        if max(dims, default=1) > LARGEST_DIM:
+            raise ShapeError(f"{what}: a dimension of {dims} is larger than {LARGEST_DIM}")
+    return shape

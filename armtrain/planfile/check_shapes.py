@@ -1,0 +1,190 @@
+"""What every operation demands of its operands: element counts, types, scratch bytes.
+
+One table of rules, read by the independent checker only. A rule returns the elements that each
+operand must have, computed from the operand that defines the step's size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from armtrain.dtypes import DType
+from armtrain.ir.ops import OpCode
+
+__all__ = ["Operands", "needed_dtype", "needed_elements"]
+
+_Dims = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Arena dimensions of the present operands and all attributes of one step, by name."""
+
+    dims: Mapping[str, _Dims]
+    attrs: Mapping[str, int | float]
+
+    def count(self, name: str) -> int:
+        """Return the elements of an operand."""
+        return prod(self.dims[name])
+
+    def row(self, name: str) -> int:
+        """Return the elements of an operand per sample."""
+        return self.count(name) // self.dims[name][0]
+
+    def integer(self, name: str) -> int:
+        """Return an integer attribute."""
+        return int(self.attrs[name])
+
+
+_Needs = dict[str, int]
+_Rule = Callable[[Operands], _Needs]
+
+
+def _linear(x: str, y: str, w: str) -> _Rule:
+    """Return the rule of y[N,O] = x[N,I] w[I,O]."""
+
+    def rule(o: Operands) -> _Needs:
+        rows, outputs = o.dims[x][0], o.dims[y][-1]
+        needs = {x: rows * o.row(x), y: rows * outputs, "b": outputs, "db": outputs}
+        return needs | {w: o.row(x) * outputs}
+
+    return rule
+
+
+def _window(size: int, kernel: int, o: Operands, axis: str) -> int:
+    """Return the output positions of a sliding window along one axis."""
+    dilation = o.integer(f"dil_{axis}") if f"dil_{axis}" in o.attrs else 1
+    stride = o.integer(f"stride_{axis}")
+    if stride < 1 or dilation < 1 or kernel < 1 or o.integer(f"pad_{axis}") < 0:
+        return -1
+    room = size + 2 * o.integer(f"pad_{axis}") - dilation * (kernel - 1) - 1
+    return room // stride + 1
+
+
+def _conv(x: str, y: str, w: str) -> _Rule:
+    """Return the rule of a convolution from x[N,H,W,C] and the weight to y."""
+
+    def rule(o: Operands) -> _Needs:
+        n, height, width, channels = o.dims[x]
+        if w not in o.dims:  # a bias gradient alone
+            return {y: o.count(y), "db": o.dims[y][-1]}
+        groups, kernel_h, kernel_w, group_in, group_out = o.dims[w]
+        outputs = groups * group_out
+        places = _window(height, kernel_h, o, "h") * _window(width, kernel_w, o, "w")
+        weight = groups * kernel_h * kernel_w * (channels // max(1, groups)) * group_out
+        if groups != o.integer("groups") or group_in * groups != channels:
+            weight = -1
+        return {y: n * places * outputs, w: weight, "b": outputs, "db": outputs}
+
+    return rule
+
+
+def _pool(x: str, y: str) -> _Rule:
+    """Return the rule of a pooling layer."""
+
+    def rule(o: Operands) -> _Needs:
+        n, height, width, channels = o.dims[x]
+        places = _window(height, o.integer("kernel_h"), o, "h")
+        places *= _window(width, o.integer("kernel_w"), o, "w")
+        return {y: n * places * channels, "idx": n * places * channels}
+
+    return rule
+
+
+def _norm(o: Operands) -> _Needs:
+    """Return the rule of all batch-norm operations: maps like x (or dy), vectors of channels."""
+    like = "dy" if "dy" in o.dims else "x"
+    channels = o.dims[like][-1]
+    maps = dict.fromkeys(("x", "y", "dy", "dx"), o.count(like))
+    names = ("gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta")
+    return maps | dict.fromkeys(names, channels)
+
+
+def _alike(like: str, *others: str) -> _Rule:
+    """Return the rule of an element-wise operation."""
+
+    def rule(o: Operands) -> _Needs:
+        return dict.fromkeys((like, *others), o.count(like)) | {"scale": 1}
+
+    return rule
+
+
+def _cross_entropy(o: Operands) -> _Needs:
+    """Return the rule of the cross-entropy operations: one label a row."""
+    rows = o.dims["logits"][0]
+    return {"target": rows, "loss": 1, "correct": 1, "dlogits": o.count("logits")}
+
+
+def _mse(o: Operands) -> _Needs:
+    """Return the rule of the squared-error operations."""
+    return {"target": o.count("y"), "dy": o.count("y"), "loss": 1}
+
+
+def _slots(o: Operands) -> _Needs:
+    """Return the rule of the gradient-norm operations: one float64 a gradient."""
+    slots = o.count("acc")
+    return {"acc": slots if o.attrs.get("index", 0) < slots else -1, "scale": 1}
+
+
+_RULES: dict[OpCode, _Rule] = {
+    OpCode.LINEAR_FWD: _linear("x", "y", "w"),
+    OpCode.LINEAR_GRAD_W: _linear("x", "dy", "dw"),
+    OpCode.LINEAR_GRAD_X: _linear("dx", "dy", "w"),
+    OpCode.CONV2D_FWD: _conv("x", "y", "w"),
+    OpCode.CONV2D_GRAD_W: _conv("x", "dy", "dw"),
+    OpCode.CONV2D_GRAD_X: _conv("dx", "dy", "w"),
+    OpCode.MAXPOOL2D_FWD: _pool("x", "y"),
+    OpCode.MAXPOOL2D_GRAD: _pool("dx", "dy"),
+    OpCode.AVGPOOL2D_FWD: _pool("x", "y"),
+    OpCode.AVGPOOL2D_GRAD: _pool("dx", "dy"),
+    OpCode.BATCHNORM2D_FWD: _norm,
+    OpCode.BATCHNORM2D_EVAL: _norm,
+    OpCode.BATCHNORM2D_GRAD: _norm,
+    OpCode.BATCHNORM2D_EVAL_GRAD: _norm,
+    OpCode.RELU_FWD: _alike("x", "y"),
+    OpCode.RELU_GRAD: _alike("y", "dy", "dx"),
+    OpCode.TANH_FWD: _alike("x", "y"),
+    OpCode.TANH_GRAD: _alike("y", "dy", "dx"),
+    OpCode.DROPOUT_FWD: _alike("x", "y"),
+    OpCode.DROPOUT_GRAD: _alike("dy", "dx"),
+    OpCode.ADD: _alike("a", "b", "y"),
+    OpCode.COPY: _alike("x", "y"),
+    OpCode.NHWC_TO_NCHW: _alike("x", "y"),
+    OpCode.NCHW_TO_NHWC: _alike("x", "y"),
+    OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
+    OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
+    OpCode.MSE_GRAD: _mse,
+    OpCode.MSE_EVAL: _mse,
+    OpCode.GRAD_SUMSQ: _slots,
+    OpCode.CLIP_SCALE: _slots,
+    OpCode.SGD_STEP: _alike("w", "g", "momentum"),
+    OpCode.ADAM_STEP: _alike("w", "g", "m", "v"),
+}
+
+_DTYPES = {
+    "loss": DType.F64,
+    "correct": DType.I64,
+    "acc": DType.F64,
+    "idx": DType.U8,
+    "ws": DType.U8,
+}
+
+
+def needed_dtype(op: OpCode, operand: str) -> DType:
+    """Return the element type that `op` expects of `operand`."""
+    if operand == "target" and op in (OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL):
+        return DType.I32
+    return _DTYPES.get(operand, DType.F32)
+
+
+def needed_elements(op: OpCode, operands: Operands) -> dict[str, int]:
+    """Return the elements that operands must have, by name; -1 for impossible shapes.
+
+    Raises
+    ------
+    ValueError
+        When a dimension count is not the operation's.
+    """
+    return _RULES[op](operands)

@@ -1,0 +1,1 @@
+"""Running plans: the engine, training, measuring."""

@@ -1,0 +1,112 @@
+"""What a training run reports: one record an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+__all__ = ["EpochRecord", "Evaluation", "History"]
+
+
+@dataclass(frozen=True)
+class EpochRecord:
+    """One line of the training log; the field names are its keys.
+
+    Attributes
+    ----------
+    epoch : int
+        Counted from 1.
+    kernel_level : str
+        Kernels that ran, for example 'vec_avx2'.
+    train_loss : float
+        Mean over the samples of the epoch, each loss taken before its step.
+    val_loss, val_accuracy : float or None
+        On the validation data after the epoch; the accuracy (0 to 1) for labels only.
+    seconds : float
+        Training time of this process for the epoch, without validation and checkpoints.
+    samples_per_second : float
+    arena_bytes, peak_rss_bytes : int
+        Planned arena; highest resident memory of the process so far.
+    swap_read_bytes, swap_written_bytes : int
+        Traffic of the swap file in this epoch.
+    """
+
+    epoch: int
+    kernel_level: str
+    train_loss: float
+    val_loss: float | None
+    val_accuracy: float | None
+    seconds: float
+    samples_per_second: float
+    arena_bytes: int
+    peak_rss_bytes: int
+    swap_read_bytes: int
+    swap_written_bytes: int
+
+    def to_json_dict(self) -> dict[str, object]:
+        """Return the record as the log's JSON object."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        text = f"train loss {self.train_loss:.4f}"
+        if self.val_loss is not None:
+            text += f"  val loss {self.val_loss:.4f}"
+        if self.val_accuracy is not None:
+            text += f"  val accuracy {100 * self.val_accuracy:.2f} %"
+        return f"{text}  {self.seconds:.2f} s  {self.samples_per_second:.0f} samples/s"
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Result of a pass over data without training.
+
+    Attributes
+    ----------
+    loss : float
+        Mean over samples.
+    accuracy : float or None
+        Share of samples whose largest output is the label; None without labels.
+    samples, correct : int
+    """
+
+    loss: float
+    accuracy: float | None
+    samples: int
+    correct: int
+
+
+@dataclass(frozen=True)
+class History:
+    """The epochs that one call of `fit` trained.
+
+    Examples
+    --------
+    >>> History(()).train_loss
+    []
+    """
+
+    epochs: tuple[EpochRecord, ...]
+
+    def __len__(self) -> int:
+        return len(self.epochs)
+
+    def __iter__(self) -> Iterator[EpochRecord]:
+        return iter(self.epochs)
+
+    def __getitem__(self, index: int) -> EpochRecord:
+        return self.epochs[index]
+
+    @property
+    def train_loss(self) -> list[float]:
+        """Return the training loss of each epoch."""
+        return [e.train_loss for e in self.epochs]
+
+    @property
+    def val_loss(self) -> list[float | None]:
+        """Return the validation loss of each epoch."""
+        return [e.val_loss for e in self.epochs]
+
+    @property
+    def val_accuracy(self) -> list[float | None]:
+        """Return the validation accuracy of each epoch."""
+        return [e.val_accuracy for e in self.epochs]

@@ -1,0 +1,223 @@
+"""The training loop: epochs, batches, checkpoints, validation, log.
+
+`armtrain-run` (kernels/run) runs the same loop. Epoch e trains the samples
+shuffle(seed, e, count, 0), shuffle(seed, e, count, 1), ... in batches of the planned size; the
+last one may be smaller. An epoch's loss is the sum over its batches, in order and in double
+precision, of loss times samples, divided by all samples.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+from armtrain.data import Source
+from armtrain.errors import NonFiniteError
+from armtrain.runtime.batches import Buffers, evaluate_source
+from armtrain.runtime.checkpoints import KEEP, prepare_directory, resume
+from armtrain.runtime.engine import RunState
+from armtrain.runtime.history import EpochRecord, Evaluation, History
+from armtrain.runtime.log import JsonLog
+from armtrain.runtime.measure import PeakMeter
+from armtrain.runtime.progress import Progress
+from armtrain.runtime.signals import StopGuard
+
+if TYPE_CHECKING:
+    from armtrain._engine import Engine
+
+__all__ = ["FitOptions", "Shuffle", "TrainingLoop"]
+
+Shuffle = Callable[[int, int, int, int, Any], None]
+"""shuffle(seed, epoch, count, first, out): sample numbers from position `first` on."""
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """What one run is asked to do; see `Trainer.fit`."""
+
+    epochs: int
+    checkpoint: str | os.PathLike[str] | None = None
+    checkpoint_every: int | None = None
+    resume: bool = False
+    log: str | os.PathLike[str] | None = None
+
+
+class TrainingLoop:
+    """One run over open and checked data."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        shuffle: Shuffle,
+        buffers: Buffers,
+        meter: PeakMeter,
+        *,
+        seed: int,
+        labels: bool,
+        progress: Progress,
+    ) -> None:
+        """Keep what every run of a trainer shares."""
+        self._engine = engine
+        self._shuffle = shuffle
+        self._buffers = buffers
+        self._meter = meter
+        self._seed = seed
+        self._labels = labels
+        self._progress = progress
+        info = engine.info()
+        self._level = str(info["kernel_level"])
+        self._arena_bytes = int(info["arena_bytes"])
+        self._seconds = 0.0
+        self._trained = 0
+
+    def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
+        """Train until the asked epochs are complete or a signal asks to stop."""
+        target = self._begin(train, options)
+        state = RunState.of(self._engine)
+        if state.epoch >= target:
+            self._progress.note(
+                f"already finished: {state.epoch} of {target} epochs are complete, nothing to do"
+            )
+        opened = JsonLog(options.log, state.epoch) if options.log is not None else nullcontext()
+        records: list[EpochRecord] = []
+        with opened as log, StopGuard() as guard:
+            try:
+                while state.epoch < target:
+                    record = self._epoch(state, train, validation, target, options, guard)
+                    if record is None:
+                        self._stop(state, options)
+                        break
+                    records.append(record)
+                    if log is not None:
+                        log.write(record)
+                    self._progress.end(target, record)
+                    self._save(state, options)
+                    if guard.requested:
+                        self._stop(None, options)
+                        break
+            finally:
+                self._progress.clear()
+        return History(tuple(records))
+
+    def _begin(self, train: Source, options: FitOptions) -> int:
+        """Prepare directory and state; return the number of epochs to reach."""
+        engine, count = self._engine, train.count
+        if options.checkpoint is not None:
+            prepare_directory(options.checkpoint, resuming=options.resume)
+            if options.resume:
+                resume(
+                    engine,
+                    options.checkpoint,
+                    seed=self._seed,
+                    n_train=count,
+                    progress=self._progress,
+                )
+        if count < self._buffers.batch_size:
+            self._progress.note(
+                f"note: {count} samples are fewer than the planned batch of "
+                f"{self._buffers.batch_size}: every epoch is one batch of {count}"
+            )
+        state = RunState.of(engine)
+        if state.n_train != count:
+            state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
+            state.n_train = count
+            state.put(engine)
+        return options.epochs if options.resume else state.epoch + options.epochs
+
+    def _epoch(
+        self,
+        state: RunState,
+        train: Source,
+        validation: Source | None,
+        target: int,
+        options: FitOptions,
+        guard: StopGuard,
+    ) -> EpochRecord | None:
+        """Train the rest of an epoch and validate; None when stopped before its end."""
+        self._seconds, self._trained = 0.0, 0
+        self._progress.begin(state.epoch + 1, target, train.count, state.position)
+        while state.position < train.count:
+            self._step(state, train)
+            unfinished = state.position < train.count
+            if unfinished and guard.requested:
+                return None
+            every = options.checkpoint_every
+            if unfinished and every and self._engine.get_state()["step"] % every == 0:
+                self._save(state, options)
+        result: Evaluation | None = None
+        if validation is not None:
+            result = evaluate_source(
+                self._engine,
+                self._buffers,
+                validation,
+                labels=self._labels,
+                stop=lambda: guard.requested,
+            )
+            if result is None:
+                return None
+        record = self._record(state, result)
+        state.epoch += 1
+        state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
+        state.put(self._engine)
+        return record
+
+    def _step(self, state: RunState, train: Source) -> None:
+        """Train the next batch and account for it."""
+        began = monotonic()
+        buffers = self._buffers
+        n = min(buffers.batch_size, train.count - state.position)
+        rows = buffers.rows[:n]
+        self._shuffle(self._seed, state.epoch, train.count, state.position, rows)
+        buffers.load(train, n)
+        try:
+            loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
+        except NonFiniteError as error:
+            raise NonFiniteError(
+                f"{error} (epoch {state.epoch + 1}, samples {state.position} to "
+                f"{state.position + n - 1}); checkpoints are as they were; try a smaller learning "
+                "rate, --clip-norm, or look for bad values in the data"
+            ) from error
+        state.loss_sum += loss * n
+        state.loss_samples += n
+        state.position += n
+        self._trained += n
+        self._seconds += monotonic() - began
+        self._progress.step(n, loss)
+
+    def _record(self, state: RunState, result: Evaluation | None) -> EpochRecord:
+        """Return the epoch's line."""
+        return EpochRecord(
+            epoch=state.epoch + 1,
+            kernel_level=self._level,
+            train_loss=state.loss_sum / state.loss_samples,
+            val_loss=result.loss if result else None,
+            val_accuracy=result.accuracy if result else None,
+            seconds=self._seconds,
+            samples_per_second=self._trained / self._seconds if self._seconds else 0.0,
+            arena_bytes=self._arena_bytes,
+            peak_rss_bytes=self._meter.process_peak_bytes(),
+            swap_read_bytes=0,
+            swap_written_bytes=0,
+        )
+
+    def _save(self, state: RunState, options: FitOptions) -> None:
+        """Write a checkpoint if the run has a directory for them."""
+        if options.checkpoint is not None:
+            state.put(self._engine)
+            self._engine.checkpoint_save(os.fspath(options.checkpoint), KEEP)
+
+    def _stop(self, state: RunState | None, options: FitOptions) -> None:
+        """Say where a stopped run continues; `state` still needs its checkpoint."""
+        self._progress.clear()
+        if state is not None:
+            state.put(self._engine)
+            self._save(state, options)
+        if options.checkpoint is None:
+            self._progress.note("stopped; without a checkpoint directory the run is not saved")
+        else:
+            where = os.fspath(options.checkpoint)
+            self._progress.note(f"stopped; a checkpoint is in {where}, continue with --resume")

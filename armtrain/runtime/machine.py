@@ -1,0 +1,232 @@
+"""What this machine is: facts from the kernel and what they mean for training.
+
+Every reader takes the root of the file system, so that captured machines can be replayed.
+A fact that the kernel does not offer is None, never a guess.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import platform
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Hindrance", "Machine", "hindrances", "read_machine"]
+
+_UNLIMITED = 1 << 60
+_LOW_BYTES = 64 << 20
+_64_BIT = ("aarch64", "x86_64")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Facts about a machine.
+
+    Attributes
+    ----------
+    model : str or None
+        Name of the board or processor.
+    architecture : str
+        Machine name of the kernel.
+    kernel_release : str
+    userland_bits : int
+        32 or 64, of this Python.
+    page_bytes : int
+    cpus_online, cpus_usable : int
+        All processors; those that this process may use.
+    memory_total_bytes, memory_available_bytes, swap_total_bytes : int or None
+    cgroup_limit_bytes, cgroup_used_bytes : int or None
+        Tightest memory limit of the control groups of this process; None without a limit.
+    storage_path, filesystem : str
+        Current directory and the file system that holds it.
+    storage_free_bytes : int
+    command_line : str
+        Of the kernel.
+    """
+
+    model: str | None
+    architecture: str
+    kernel_release: str
+    userland_bits: int
+    page_bytes: int
+    cpus_online: int
+    cpus_usable: int
+    memory_total_bytes: int | None
+    memory_available_bytes: int | None
+    swap_total_bytes: int | None
+    cgroup_limit_bytes: int | None
+    cgroup_used_bytes: int | None
+    storage_path: str
+    filesystem: str
+    storage_free_bytes: int
+    command_line: str
+
+
+@dataclass(frozen=True)
+class Hindrance:
+    """A fact that hinders training, and what to do about it."""
+
+    problem: str
+    remedy: str
+
+
+def _text(path: Path) -> str | None:
+    """Return a small file's text, None if it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
+def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machine:
+    """Return the facts of this machine, files read below `root`."""
+    path = os.path.realpath(directory or os.getcwd())
+    room = os.statvfs(path)
+    uname = os.uname()
+    memory = meminfo(_text(root / "proc/meminfo") or "")
+    limit, used = cgroup_memory(root)
+    return Machine(
+        model=_model(root),
+        architecture=uname.machine,
+        kernel_release=uname.release,
+        userland_bits=8 * struct.calcsize("P"),
+        page_bytes=mmap.PAGESIZE,
+        cpus_online=os.cpu_count() or 1,
+        cpus_usable=len(os.sched_getaffinity(0)),
+        memory_total_bytes=memory.get("MemTotal"),
+        memory_available_bytes=memory.get("MemAvailable"),
+        swap_total_bytes=memory.get("SwapTotal"),
+        cgroup_limit_bytes=limit,
+        cgroup_used_bytes=used,
+        storage_path=path,
+        filesystem=filesystem_of(path, _text(root / "proc/mounts") or ""),
+        storage_free_bytes=room.f_bavail * room.f_frsize,
+        command_line=(_text(root / "proc/cmdline") or "").strip(),
+    )
+
+
+def _model(root: Path) -> str | None:
+    """Return the device tree's model, or the first model name of the processor list."""
+    tree = _text(root / "proc/device-tree/model")
+    if tree:
+        return tree.rstrip("\0\n")
+    for line in (_text(root / "proc/cpuinfo") or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip().lower() in ("model name", "model"):
+            if key.strip() == "model" and value.strip().isdigit():
+                continue
+            return value.strip()
+    return platform.processor() or None
+
+
+def meminfo(text: str) -> dict[str, int]:
+    """Return the bytes of a /proc/meminfo text by key."""
+    found = {}
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        words = value.split()
+        if words and words[0].isdecimal():
+            found[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+    return found
+
+
+def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
+    """Return (limit, use) in bytes of the tightest memory control group above this process."""
+    base = root / "sys/fs/cgroup"
+    names = ("memory.max", "memory.current")
+    folder: Path | None = None
+    for line in (_text(root / "proc/self/cgroup") or "").splitlines():
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if "memory" in controllers.split(","):
+            base = base / "memory"
+            folder = base / path.lstrip("/")
+            names = ("memory.limit_in_bytes", "memory.usage_in_bytes")
+            break
+        if number == "0":
+            folder = base / path.lstrip("/")
+    tightest: tuple[int | None, int | None] = (None, None)
+    while folder is not None:
+        limit, used = (_number(folder / name) for name in names)
+        if limit is not None and (tightest[0] is None or limit < tightest[0]):
+            tightest = (limit, used)
+        folder = folder.parent if folder != base and base in folder.parents else None
+    return tightest
+
+
+def _number(path: Path) -> int | None:
+    """Return the number in a control file; None for 'max' and huge values."""
+    text = (_text(path) or "").strip()
+    if not text.isdecimal() or int(text) >= _UNLIMITED:
+        return None
+    return int(text)
+
+
+def filesystem_of(path: str, mounts: str) -> str:
+    """Return the file system type of the mount that holds `path`, 'unknown' without one."""
+    best, kind = "", "unknown"
+    for line in mounts.splitlines():
+        words = line.split()
+        if len(words) < 3:
+            continue
+        point = words[1].replace("\\040", " ").rstrip("/")
+        if (path + "/").startswith(point + "/") and len(point) >= len(best):
+            best, kind = point, words[2]
+    return kind
+
+
+def hindrances(machine: Machine, level: str) -> list[Hindrance]:
+    """Return what hinders training here; `level` is the kernel level that was chosen."""
+    return [
+        Hindrance(problem, remedy) for found, problem, remedy in _rules(machine, level) if found
+    ]
+
+
+def _rules(m: Machine, level: str) -> list[tuple[bool, str, str]]:
+    """Return (does it apply, problem, remedy) of every rule."""
+    free = _UNLIMITED if m.memory_available_bytes is None else m.memory_available_bytes
+    limit = _UNLIMITED if m.cgroup_limit_bytes is None else m.cgroup_limit_bytes
+    return [
+        (
+            m.userland_bits == 32 and m.architecture in _64_BIT,
+            f"the kernel is 64-bit ({m.architecture}), this Python is 32-bit",
+            "install a 64-bit system image: 64-bit NEON code is faster and addresses more memory",
+        ),
+        (
+            level == "c",
+            "only the plain C kernels run on this processor",
+            "training works but is slow; on ARM a processor with NEON is several times faster",
+        ),
+        (
+            free < _LOW_BYTES,
+            f"only {free} B of memory are available",
+            "end other programs, or use armtrain-run, which needs no Python",
+        ),
+        (
+            limit < free,
+            f"a control group limits this process to {limit} B",
+            "raise the limit (memory.max, MemoryMax= of the service, --memory of the container), "
+            "or plan with --budget below it",
+        ),
+        (
+            "cgroup_disable=memory" in m.command_line,
+            "the kernel was started with cgroup_disable=memory: memory limits are not enforced",
+            "add cgroup_enable=memory cgroup_memory=1 to the kernel command line and restart",
+        ),
+        (
+            m.storage_free_bytes < _LOW_BYTES,
+            f"{m.storage_path} has only {m.storage_free_bytes} B free",
+            "free some space, or keep checkpoints in another directory",
+        ),
+        (
+            m.filesystem in ("vfat", "exfat", "msdos"),
+            f"{m.storage_path} is on {m.filesystem}, which loses files at a power failure",
+            "keep checkpoints on ext4 or another journalling file system",
+        ),
+        (
+            m.filesystem in ("tmpfs", "ramfs"),
+            f"{m.storage_path} is in memory ({m.filesystem}): files there use memory and vanish",
+            "keep checkpoints and data on a disk or card",
+        ),
+    ]

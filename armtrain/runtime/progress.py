@@ -1,0 +1,120 @@
+"""What a person sees while training runs: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from armtrain.runtime.history import EpochRecord
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+__all__ = ["Bar", "Lines", "Progress", "Quiet", "default_progress"]
+
+
+class Progress(Protocol):
+    """Receiver of a run's events."""
+
+    def begin(self, epoch: int, epochs: int, samples: int, done: int) -> None:
+        """Start epoch `epoch` of `epochs`; `done` of `samples` are already trained."""
+
+    def step(self, n: int, loss: float) -> None:
+        """Count a step on `n` samples that gave `loss`."""
+
+    def end(self, epochs: int, record: EpochRecord) -> None:
+        """Show `record`: its epoch is complete."""
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+
+    def clear(self) -> None:
+        """Leave the terminal on a fresh line; training stops."""
+
+
+class Quiet:
+    """Shows nothing but remarks, which go to `stream` (None: nowhere)."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Show remarks on `stream`."""
+        self._stream = stream
+
+    def begin(self, epoch: int, epochs: int, samples: int, done: int) -> None:
+        """Show nothing."""
+
+    def step(self, n: int, loss: float) -> None:
+        """Show nothing."""
+
+    def end(self, epochs: int, record: EpochRecord) -> None:
+        """Show nothing."""
+
+    def note(self, text: str) -> None:
+        """Show a remark."""
+        if self._stream is not None:
+            print(text, file=self._stream, flush=True)
+
+    def clear(self) -> None:
+        """Show nothing."""
+
+
+class Lines(Quiet):
+    """One line an epoch."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Write to `stream`, the standard output by default."""
+        super().__init__(stream or sys.stdout)
+
+    def end(self, epochs: int, record: EpochRecord) -> None:
+        """Show the epoch."""
+        self.note(f"epoch {record.epoch}/{epochs}  {record}")
+
+
+class Bar(Lines):
+    """A moving bar on the error stream while an epoch runs, then its line."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        """Write lines to `stream`, the standard output by default."""
+        super().__init__(stream)
+        self._bar: tqdm[Any] | None = None
+
+    def begin(self, epoch: int, epochs: int, samples: int, done: int) -> None:
+        """Open the bar."""
+        from tqdm import tqdm
+
+        self.clear()
+        self._bar = tqdm(
+            total=samples,
+            initial=done,
+            desc=f"epoch {epoch}/{epochs}",
+            unit=" samples",
+            leave=False,
+            dynamic_ncols=True,
+        )
+
+    def step(self, n: int, loss: float) -> None:
+        """Move the bar."""
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {loss:.4f}", refresh=False)
+            self._bar.update(n)
+
+    def end(self, epochs: int, record: EpochRecord) -> None:
+        """Replace the bar by the epoch's line."""
+        self.clear()
+        super().end(epochs, record)
+
+    def note(self, text: str) -> None:
+        """Show a remark above the bar."""
+        if self._bar is not None:
+            self._bar.clear()
+        super().note(text)
+
+    def clear(self) -> None:
+        """Remove the bar."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def default_progress() -> Progress:
+    """Return a bar when a person watches the error stream, lines otherwise."""
+    return Bar() if sys.stderr.isatty() else Lines()

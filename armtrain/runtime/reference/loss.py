@@ -1,0 +1,52 @@
+"""Losses with their gradients, both means over the actual batch."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armtrain.runtime.reference.arena import Array
+from armtrain.runtime.reference.call import Call, Outputs
+
+__all__ = ["cross_entropy_eval", "cross_entropy_grad", "mse_eval", "mse_grad"]
+
+
+def _log_softmax(logits: Array) -> Array:
+    """Return log softmax of every row."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def _labels(call: Call) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return (row numbers, labels) as integer index arrays."""
+    target = call["target"]
+    return np.arange(target.size, dtype=np.int64), target.astype(np.int64)
+
+
+def _cross_entropy(call: Call) -> Array:
+    """Return the loss of shape (1,)."""
+    return np.array([-_log_softmax(call["logits"])[_labels(call)].mean()])
+
+
+def cross_entropy_grad(call: Call) -> Outputs:
+    """Loss = -mean log softmax[target]; dlogits = (softmax - one-hot) / N."""
+    probabilities = np.exp(_log_softmax(call["logits"]))
+    probabilities[_labels(call)] -= 1.0
+    return {"loss": _cross_entropy(call), "dlogits": probabilities / len(probabilities)}
+
+
+def cross_entropy_eval(call: Call) -> Outputs:
+    """loss, and correct: how many rows have their first maximum at the target."""
+    right = call["logits"].argmax(axis=1) == call["target"]
+    return {"loss": _cross_entropy(call), "correct": np.array([float(right.sum())])}
+
+
+def mse_grad(call: Call) -> Outputs:
+    """Loss = mean (y - target)^2 over all elements; dy = 2 (y - target) / elements."""
+    difference = call["y"] - call["target"]
+    return {**mse_eval(call), "dy": 2.0 * difference / difference.size}
+
+
+def mse_eval(call: Call) -> Outputs:
+    """Loss = mean (y - target)^2 over all elements."""
+    return {"loss": np.array([((call["y"] - call["target"]) ** 2).mean()])}

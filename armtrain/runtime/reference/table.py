@@ -1,0 +1,21 @@
+"""One function per operation code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from armtrain.ir.ops import OpCode
+from armtrain.runtime.reference import dense, loss, norm, pointwise, pool, update
+from armtrain.runtime.reference.call import Call, Outputs
+
+__all__ = ["FUNCTIONS"]
+
+_MODULES = (dense, pool, norm, pointwise, loss, update)
+
+FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {
+    code: getattr(module, code.name.lower())
+    for module in _MODULES
+    for code in OpCode
+    if code.name.lower() in module.__all__
+}
+"""The function of every operation carries the operation's name in lower case."""

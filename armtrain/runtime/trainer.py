@@ -1,0 +1,331 @@
+"""`Trainer`: a plan and an engine, for people."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armtrain.data import Source, open_data
+from armtrain.data.spec import Data
+from armtrain.errors import ArmtrainError, NonFiniteError, ShapeError, StorageError
+from armtrain.ir.program import Role
+from armtrain.planfile.plan import Plan
+from armtrain.runtime.batches import Buffers, evaluate_source, predict_source
+from armtrain.runtime.engine import (
+    check_smallest_batch,
+    engine_module,
+    expected_of,
+    output_shape,
+)
+from armtrain.runtime.history import Evaluation, History
+from armtrain.runtime.loop import FitOptions, TrainingLoop
+from armtrain.runtime.measure import Growth, PeakMeter
+from armtrain.runtime.progress import Progress, Quiet, default_progress
+
+__all__ = ["Trainer"]
+
+_SAVED = (Role.WEIGHT, Role.FROZEN, Role.BUFFER)
+_IGNORED = ".num_batches_tracked"
+
+
+class Trainer:
+    """Trains, evaluates and predicts with the network of a plan.
+
+    Opening reserves the whole arena and initialises the weights from the seed; afterwards the
+    engine allocates nothing.
+
+    Parameters
+    ----------
+    plan : Plan or path-like
+        A plan or the file of one.
+    seed : int
+        Key of initialisation, shuffling and dropout, at least 0.
+    threads : int
+        0 for the smaller of the planned number and the usable processors; more threads than
+        planned are refused.
+    kernel_level : str, optional
+        Use these kernels instead of the processor's best ones.
+
+    Raises
+    ------
+    PlanError
+        The plan is damaged or inconsistent.
+    DoesNotFitError
+        The arena does not fit into free memory or the control group's limit.
+    EngineError
+        More threads than planned, an unknown kernel level, or a processor that lacks it.
+
+    Examples
+    --------
+    >>> trainer = Trainer("digits.plan", seed=0)                      # doctest: +SKIP
+    >>> trainer.fit("digits", epochs=3, validation="digits:test")     # doctest: +SKIP
+    >>> trainer.save("digits.safetensors")                            # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        plan: Plan | str | os.PathLike[str],
+        *,
+        seed: int = 0,
+        threads: int = 0,
+        kernel_level: str | None = None,
+    ) -> None:
+        content = plan.to_bytes() if isinstance(plan, Plan) else _read(plan)
+        self.plan = plan if isinstance(plan, Plan) else Plan.from_bytes(content)
+        self.seed = seed
+        module = engine_module()
+        self._meter = PeakMeter()
+        self._engine = module.Engine(content, seed=seed, threads=threads, kernel_level=kernel_level)
+        self._engine.initialize()
+        self._shuffle = module.shuffle
+        self._info: dict[str, Any] = self._engine.info()
+        program = self.plan.program
+        self._expected = expected_of(program, int(self._info["n_classes"]))
+        self._buffers = Buffers(self.plan.batch_size, self._expected)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """The engine's facts: `kernel_level`, `threads`, `arena_bytes`, ..."""
+        return dict(self._info)
+
+    @property
+    def output_shape(self) -> tuple[int, ...]:
+        """Shape of the network's output for one sample."""
+        return output_shape(self.plan.program)
+
+    @property
+    def buffer_bytes(self) -> int:
+        """Bytes of the batch in the user's layout, beside the arena."""
+        return self._buffers.nbytes
+
+    def new_batch(self) -> tuple[NDArray[np.float32], NDArray[Any]]:
+        """Return new buffers of one planned batch: x and targets."""
+        buffers = Buffers(self.plan.batch_size, self._expected)
+        return buffers.x, buffers.target
+
+    def memory_growth(self) -> Growth:
+        """Return how far the process grew over its size before the engine opened."""
+        return self._meter.growth()
+
+    def process_peak_bytes(self) -> int:
+        """Return the highest resident memory of the whole process, in bytes."""
+        return self._meter.process_peak_bytes()
+
+    def fit(
+        self,
+        train: Data,
+        epochs: int,
+        *,
+        validation: Data | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int | None = None,
+        resume: bool = False,
+        log: str | os.PathLike[str] | None = None,
+        progress: Progress | bool | None = None,
+    ) -> History:
+        """Train for a number of epochs.
+
+        Parameters
+        ----------
+        train, validation : str, (x, y) or Source
+            A SPEC such as 'digits' or 'idx:images.gz,labels.gz', or arrays: x of shape
+            (n, *input_shape), uint8 (divided by 255) or floats; y of n integer labels, or of
+            float targets.
+        epochs : int
+            Passes over the data; with `resume` the total of the run, so that a run which was
+            interrupted any number of times ends like an uninterrupted one.
+        checkpoint : path-like, optional
+            Directory for checkpoints, written after every epoch; the newest two are kept.
+        checkpoint_every : int, optional
+            Also write one every so many steps.
+        resume : bool
+            Continue from the newest intact checkpoint in `checkpoint`, if there is one.
+        log : path-like, optional
+            JSON lines file, one object an epoch.
+        progress : Progress or bool, optional
+            A bar on a terminal, else lines, by default; False shows nothing.
+
+        Returns
+        -------
+        History
+            The epochs trained by this call.
+
+        Raises
+        ------
+        DataError, ShapeError
+            The data do not suit the plan; nothing was trained.
+        NonFiniteError
+            A loss or weight stopped being finite; checkpoints are as they were.
+        StorageError
+            A checkpoint or log could not be read or written.
+        KeyboardInterrupt
+            After Ctrl-C, once a checkpoint is written.
+        """
+        options = FitOptions(epochs, checkpoint, checkpoint_every, resume, log)
+        _check_options(options)
+        shown = _progress(progress)
+        with ExitStack() as stack:
+            source = self._open(stack, train, targets=True)
+            held_out = None if validation is None else self._open(stack, validation, targets=True)
+            check_smallest_batch(self.plan.program, source.count)
+            for opened in (source, held_out):
+                for note in opened.notes if opened else ():
+                    shown.note(f"note: {note}")
+            loop = TrainingLoop(
+                self._engine,
+                self._shuffle,
+                self._buffers,
+                self._meter,
+                seed=self.seed,
+                labels=bool(self._expected.n_classes),
+                progress=shown,
+            )
+            return loop.run(source, held_out, options)
+
+    def evaluate(self, data: Data) -> Evaluation:
+        """Return mean loss and accuracy over data; nothing is trained."""
+        with ExitStack() as stack:
+            source = self._open(stack, data, targets=True)
+            result = evaluate_source(
+                self._engine,
+                self._buffers,
+                source,
+                labels=bool(self._expected.n_classes),
+                stop=lambda: False,
+            )
+        if result is None:
+            raise ArmtrainError("the evaluation was stopped")
+        return result
+
+    def predict(self, x: Data) -> NDArray[np.float32]:
+        """Return the network's outputs, shape (n, *output_shape), for any number of samples.
+
+        For a classifier these are the logits: `predict(x).argmax(axis=1)` are the classes.
+        """
+        with ExitStack() as stack:
+            source = self._open(stack, x, targets=False)
+            out = np.empty((source.count, *self.output_shape), np.float32)
+            first = 0
+            for part in predict_source(self._engine, self._buffers, source, self.output_shape):
+                out[first : first + len(part)] = part
+                first += len(part)
+            return out
+
+    def predict_batches(self, x: Data) -> Iterator[NDArray[np.float32]]:
+        """Yield the outputs batch by batch, for data larger than memory."""
+        with ExitStack() as stack:
+            source = self._open(stack, x, targets=False)
+            yield from predict_source(self._engine, self._buffers, source, self.output_shape)
+
+    def step(self, x: Any, y: Any) -> float:
+        """Train one batch of at most the planned size and return its mean loss before the step.
+
+        Raises
+        ------
+        ShapeError
+            More samples than planned, or another shape.
+        NonFiniteError
+            The loss or a weight is not finite.
+        """
+        with ExitStack() as stack:
+            source = self._open(stack, (x, y), targets=True)
+            if source.count > self.plan.batch_size:
+                raise ShapeError(
+                    f"a batch of {source.count} samples is larger than the planned "
+                    f"{self.plan.batch_size}: split it, or plan with a larger batch_size"
+                )
+            check_smallest_batch(self.plan.program, source.count)
+            (n,) = self._buffers.in_order(source, targets=True)
+            return float(self._engine.train_step(self._buffers.x[:n], self._buffers.target[:n], n))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write weights and buffers as a safetensors file with torch's names, crash-safe."""
+        self._engine.save_safetensors(os.fspath(path))
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """Read weights and buffers from a safetensors file; all must be there and fit."""
+        self._engine.load_safetensors(os.fspath(path))
+
+    def state_dict(self) -> dict[str, NDArray[np.float32]]:
+        """Return copies of weights and buffers by torch's names, in torch's layout."""
+        result = {}
+        for tensor in self.plan.program.tensors:
+            if tensor.role in _SAVED:
+                array = np.empty(tensor.layout.shape, np.float32)
+                self._engine.read(tensor.name, array)
+                result[tensor.name] = array
+        return result
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Set weights and buffers from arrays by name.
+
+        Raises
+        ------
+        ShapeError
+            A name is missing or unknown, or an array has another shape; nothing was changed.
+        NonFiniteError
+            An array holds a NaN or an infinity; nothing was changed.
+        """
+        shapes = {t.name: t.layout.shape for t in self.plan.program.tensors if t.role in _SAVED}
+        given = {n: np.asarray(a) for n, a in state.items() if not n.endswith(_IGNORED)}
+        missing, unknown = (
+            sorted(shapes.keys() - given.keys()),
+            sorted(given.keys() - shapes.keys()),
+        )
+        if missing or unknown:
+            raise ShapeError(
+                f"the state has {len(given)} arrays, the plan {len(shapes)}; missing: "
+                f"{', '.join(missing[:5]) or 'none'}; unknown: {', '.join(unknown[:5]) or 'none'}"
+            )
+        for name, array in given.items():
+            if array.shape != shapes[name]:
+                raise ShapeError(f"'{name}' has shape {array.shape}, the plan {shapes[name]}")
+            if not np.isfinite(array).all():
+                raise NonFiniteError(f"'{name}' holds a NaN or an infinity; it was not loaded")
+        for name, array in given.items():
+            self._engine.write(name, np.ascontiguousarray(array, np.float32))
+
+    def open(self, data: Data, *, targets: bool = False) -> Source:
+        """Return checked data as a context manager, to be passed to the other methods."""
+        source = open_data(data, self._engine.random_sample, self.plan.batch_size)
+        try:
+            source.check(self._expected, targets=targets)
+        except BaseException:
+            source.close()
+            raise
+        return source
+
+    def _open(self, stack: ExitStack, data: Data, *, targets: bool) -> Source:
+        """Open and check data; the stack closes them."""
+        return stack.enter_context(self.open(data, targets=targets))
+
+
+def _read(path: str | os.PathLike[str]) -> bytes:
+    """Return the bytes of a plan file."""
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise StorageError(f"cannot read the plan {os.fspath(path)}: {error.strerror}") from error
+
+
+def _check_options(options: FitOptions) -> None:
+    """Refuse options that contradict each other."""
+    if options.epochs < 0:
+        raise ArmtrainError(f"epochs is {options.epochs}; at least 0 are possible")
+    if options.checkpoint_every is not None and options.checkpoint_every < 1:
+        raise ArmtrainError(f"checkpoint_every is {options.checkpoint_every}; at least 1 is needed")
+    if options.checkpoint is None and (options.resume or options.checkpoint_every):
+        raise ArmtrainError("resume and checkpoint_every need a checkpoint directory")
+
+
+def _progress(progress: Progress | bool | None) -> Progress:
+    """Return the receiver of a run's events."""
+    if progress is None or progress is True:
+        return default_progress()
+    return Quiet() if progress is False else progress

@@ -1,0 +1,1 @@
+"""From a program to times: when each storage must hold its bytes."""

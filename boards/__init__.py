@@ -1,0 +1,1 @@
+"""Board profiles: one TOML file per board, data only."""

@@ -1,0 +1,87 @@
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "core/cgroup.h"
+
+typedef struct tightest {
+    uint64_t bytes;
+    const char *limit;
+} tightest;
+
+static void consider(tightest *best, uint64_t bytes, const char *limit) {
+    if (bytes < best->bytes) {
+        best->bytes = bytes;
+        best->limit = limit;
+    }
+}
+
+static uint64_t left(uint64_t limit, uint64_t used) {
+    return limit > used ? limit - used : 0;
+}
+
+/* Value of a control file that holds one number; fallback for "max" or an unreadable file. */
+static uint64_t read_number(const char *folder, const char *name, uint64_t fallback) {
+    char text[64];
+    return art_read_text_at(folder, name, text, sizeof text) == 0
+               ? fallback
+               : art_number_after(text, "", fallback);
+}
+
+/* File pages of the group can be dropped by the kernel, so they do not count as used. */
+static void consider_group(void *context, const char *folder, int version) {
+    char text[8192];
+    uint64_t limit, used, cache = 0;
+    if (version == 2) {
+        limit = read_number(folder, "memory.max", UINT64_MAX);
+        used = read_number(folder, "memory.current", 0);
+    } else {
+        limit = read_number(folder, "memory.limit_in_bytes", UINT64_MAX);
+        used = read_number(folder, "memory.usage_in_bytes", 0);
+    }
+    if (limit >= (uint64_t)1 << 62) { /* v1 writes "no limit" as a huge number */
+        return;
+    }
+    if (art_read_text_at(folder, "memory.stat", text, sizeof text) != 0) {
+        cache = version == 2 ? art_number_after(text, "inactive_file ", 0) +
+                                   art_number_after(text, "active_file ", 0)
+                             : art_number_after(text, "total_inactive_file ", 0) +
+                                   art_number_after(text, "total_active_file ", 0);
+    }
+    consider(context, left(limit, left(used, cache)),
+             version == 2 ? "the control group's memory.max"
+                          : "the control group's memory.limit_in_bytes");
+}
+
+/* Field `index` of /proc/self/statm in bytes: 0 is the address space, 5 data and stack. */
+static uint64_t mapped_bytes(int index) {
+    char text[256], *next = text;
+    uint64_t pages = 0;
+    art_read_text("/proc/self/statm", text, sizeof text);
+    for (int i = 0; i <= index; i++) {
+        pages = strtoull(next, &next, 10);
+    }
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t art_memory_available(const char **limit) {
+    char text[1024];
+    tightest best = {UINT64_MAX, "no limit known"};
+    struct rlimit bound;
+    if (art_read_text("/proc/meminfo", text, sizeof text) != 0) {
+        uint64_t kib = art_number_after(text, "MemAvailable:", UINT64_MAX >> 10);
+        consider(&best, kib << 10, "free memory (MemAvailable)");
+    }
+    art_cgroup_visit("memory", consider_group, &best);
+    if (getrlimit(RLIMIT_AS, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY) {
+        consider(&best, left(bound.rlim_cur, mapped_bytes(0)), "the RLIMIT_AS of this process");
+    }
+    if (getrlimit(RLIMIT_DATA, &bound) == 0 && bound.rlim_cur != RLIM_INFINITY) {
+        consider(&best, left(bound.rlim_cur, mapped_bytes(5)), "the RLIMIT_DATA of this process");
+    }
+    *limit = best.limit;
+    return best.bytes;
+}

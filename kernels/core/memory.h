@@ -1,0 +1,12 @@
+/* How much memory this process can still get, and which limit says so. */
+#ifndef ART_CORE_MEMORY_H
+#define ART_CORE_MEMORY_H
+
+#include <stdint.h>
+
+/* The tightest of MemAvailable, the memory limits of the control groups (v1 and v2, all parents)
+ * minus what they use beyond reclaimable file cache, RLIMIT_AS and RLIMIT_DATA minus what this
+ * process has mapped. *limit names it. UINT64_MAX when nothing is known. */
+uint64_t art_memory_available(const char **limit);
+
+#endif

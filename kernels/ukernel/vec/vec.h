@@ -1,0 +1,128 @@
+/* Element-wise kernels and reductions: leaves that know pointers and counts, not plans.
+ *
+ * Every level gives the same bits: one body (vec_impl.h) without contraction, and reductions that
+ * keep a fixed number of partial results (16 lanes, or one per column) whatever the register
+ * width. An output may be exactly the same array as an input where the operation catalogue says
+ * so; a partial overlap is not allowed. Nothing before or after the given elements is touched. */
+#ifndef ART_UKERNEL_VEC_VEC_H
+#define ART_UKERNEL_VEC_VEC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Dropout: element i survives where (random u32 of (seed, stream, i) >> 8) >= threshold. */
+typedef struct art_vec_mask {
+    uint64_t seed;
+    uint64_t stream;
+    uint32_t threshold; /* ceil(p * 2^24) */
+    float scale;        /* 1 / (1 - p) */
+} art_vec_mask;
+
+/* One step of stochastic gradient descent:
+ * g = scale g + weight_decay w; buffer = momentum buffer + damp g; w -= lr (g or buffer or both). */
+typedef struct art_vec_sgd {
+    float scale;
+    float lr;
+    float weight_decay;
+    float momentum;
+    float damp;   /* 1 - dampening */
+    int first;    /* the buffer becomes g itself */
+    int nesterov; /* step along g + momentum buffer */
+} art_vec_sgd;
+
+/* One step of Adam (Kingma and Ba, 2015, in torch's order of operations):
+ * g = scale g + weight_decay w; m += rest1 (g - m); v = beta2 v + rest2 g g;
+ * w -= rate * (m / (sqrt(v) / root + eps)). */
+typedef struct art_vec_adam {
+    float scale;
+    float weight_decay;
+    float rest1; /* 1 - beta1 */
+    float beta2;
+    float rest2; /* 1 - beta2 */
+    float root;  /* sqrt(1 - beta2^t) */
+    float eps;
+    float rate; /* lr / (1 - beta1^t) */
+} art_vec_adam;
+
+/* y = (x - mean) * slope + shift, one value per column: the one formula of normalisation. */
+typedef struct art_vec_affine {
+    const float *mean;
+    const float *slope; /* invstd * gamma */
+    const float *shift; /* beta */
+} art_vec_affine;
+
+/* dx = ((dy - dy_mean) - (x - mean) * dot) * slope, one value per column. */
+typedef struct art_vec_centred {
+    const float *mean;
+    const float *dy_mean; /* mean of dy */
+    const float *dot;     /* invstd^2 * mean of dy (x - mean) */
+    const float *slope;   /* invstd * gamma */
+} art_vec_centred;
+
+/* A sliding window over one image [in_h, in_w, channels]. */
+typedef struct art_vec_window {
+    int32_t in_h, in_w, out_h, out_w;
+    int32_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w;
+    int32_t count_include_pad; /* average: divide by kernel_h * kernel_w, not by the inner part */
+    size_t channels;
+} art_vec_window;
+
+enum {
+    ART_VEC_MAX_ROWS = 64,   /* most rows of col_moments and col_dots: the bound on their error */
+    ART_VEC_NO_PLACE = 255,  /* idx of a window that lies in the padding alone */
+};
+
+/* What is not plain from the parameters:
+ *
+ * relu           y = x > 0 or NaN ? x : 0
+ * relu_grad      dx = y > 0 ? dy : 0
+ * tanh           within the bound of art_tanhf; tanh_grad: dx = dy (1 - y^2)
+ * dropout        y = survives(first + i) ? x * scale : 0
+ * sgd            buffer may be NULL (no momentum)
+ * sum_squares    in double: exact products, 16 partial sums, fixed tree
+ * squared_error  sum of (y - t)^2 likewise; dy = (y - t) * k unless dy is NULL
+ * row_max        NaN is ignored; -inf for n = 0
+ * exp_sum        sum in double of exp(x - max), stored in e unless e is NULL
+ * col_moments    for each of n columns of x[rows][ld], rows <= ART_VEC_MAX_ROWS: shift = about the
+ *                mean, sum = sum of (x - shift), squares = sum of (x - shift)^2
+ * col_dots       sum = sum of dy, dot = sum of dy (x - mean); x, mean and dot may be NULL
+ * normalise ...  rows of n columns, ld apart in all arrays
+ * maxpool_row    output row oh of one image: first maximum in window order, the last NaN wins over
+ *                all; idx (may be NULL) is its place kh * kernel_w + kw. Padding never wins.
+ * maxpool_grad_row, avgpool_grad_row  input row ih of one image, gathered over the windows that
+ *                cover it in ascending order of output position
+ * avgpool_row    sum over the window in ascending order, then one division */
+
+#define ART_VEC(name, result, parameters) result(*name) parameters;
+typedef struct art_vec_kernels {
+#include "ukernel/vec/vec.def"
+} art_vec_kernels;
+#undef ART_VEC
+
+#define ART_VEC(name, result, parameters)                                                          \
+    result art_vec_##name##_c parameters;                                                          \
+    result art_vec_##name##_vec_sse2 parameters;                                                   \
+    result art_vec_##name##_vec_avx2 parameters;                                                   \
+    result art_vec_##name##_vec_avx512 parameters;
+#include "ukernel/vec/vec.def"
+#undef ART_VEC
+
+/* Initialiser of an art_vec_kernels with the functions of one level. */
+#define ART_VEC_KERNELS(level)                                                                     \
+    {                                                                                              \
+        .relu = art_vec_relu_##level, .relu_grad = art_vec_relu_grad_##level,                      \
+        .tanh = art_vec_tanh_##level, .tanh_grad = art_vec_tanh_grad_##level,                      \
+        .add = art_vec_add_##level, .scale = art_vec_scale_##level,                                \
+        .dropout = art_vec_dropout_##level, .sgd = art_vec_sgd_##level,                            \
+        .adam = art_vec_adam_##level, .sum_squares = art_vec_sum_squares_##level,                  \
+        .squared_error = art_vec_squared_error_##level, .row_max = art_vec_row_max_##level,        \
+        .exp_sum = art_vec_exp_sum_##level, .col_moments = art_vec_col_moments_##level,            \
+        .col_dots = art_vec_col_dots_##level, .normalise = art_vec_normalise_##level,              \
+        .normalise_grad = art_vec_normalise_grad_##level,                                          \
+        .scale_cols = art_vec_scale_cols_##level, .maxpool_row = art_vec_maxpool_row_##level,      \
+        .maxpool_grad_row = art_vec_maxpool_grad_row_##level,                                      \
+        .avgpool_row = art_vec_avgpool_row_##level,                                                \
+        .avgpool_grad_row = art_vec_avgpool_grad_row_##level,                                      \
+    }
+
+#endif

@@ -1,0 +1,109 @@
+"""The golden training runs: models, data and optimisers, the same for PyTorch and armtrain.
+
+`nn` is `torch.nn` or `armtrain.nn`: the models below are written once for both. Weights and data
+come from a counter-based generator, so nothing but losses has to be stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from armtrain.runtime.reference.random import stream_of_name, uniform
+
+__all__ = ["RUNS", "STEPS", "Run", "batches", "initial_weights"]
+
+STEPS = 20
+SEED = 2026
+CLASSES = 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of STEPS steps, each on another batch."""
+
+    model: str
+    input_shape: tuple[int, ...]
+    batch_size: int
+    optimizer: str
+    options: dict[str, Any] = field(default_factory=dict)
+    clip_norm: float | None = None
+
+
+_LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
+_MOMENTUM = {"lr": 0.05, "momentum": 0.9}
+_NESTEROV = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}
+RUNS: dict[str, Run] = {
+    "lenet5_sgd_momentum": Run(*_LENET, "SGD", _MOMENTUM),
+    "lenet5_adam": Run(*_LENET, "Adam", {"lr": 3e-3}),
+    "lenet5_nesterov_decay_clipped": Run(*_LENET, "SGD", _NESTEROV, clip_norm=0.5),
+    "small_resnet_sgd_momentum": Run(*_RESNET, "SGD", _MOMENTUM),
+    "small_resnet_adam": Run(*_RESNET, "Adam", {"lr": 1e-3, "weight_decay": 1e-3}),
+}
+
+
+def lenet5(nn: Any) -> Any:
+    """Return LeNet-5 with ReLU and average pooling."""
+    return nn.Sequential(
+        *(nn.Conv2d(1, 6, 5), nn.ReLU(), nn.AvgPool2d(2)),
+        *(nn.Conv2d(6, 16, 5), nn.ReLU(), nn.AvgPool2d(2), nn.Flatten()),
+        *(nn.Linear(256, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, CLASSES)),
+    )
+
+
+def small_resnet(nn: Any) -> Any:
+    """Return two residual blocks with batch normalisation, the second with a projection."""
+
+    class Block(nn.Module):  # type: ignore[misc]
+        """Two convolutions and a shortcut."""
+
+        def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+            super().__init__()
+            self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
+            self.bn1 = nn.BatchNorm2d(channels)
+            self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
+            self.bn2 = nn.BatchNorm2d(channels)
+            self.relu = nn.ReLU()
+            self.projected = stride != 1 or channels_in != channels
+            if self.projected:
+                self.down = nn.Conv2d(channels_in, channels, 1, stride, bias=False)
+                self.down_bn = nn.BatchNorm2d(channels)
+
+        def forward(self, x: Any) -> Any:
+            """Return relu(f(x) + shortcut(x))."""
+            y = self.relu(self.bn1(self.conv1(x)))
+            y = self.bn2(self.conv2(y))
+            shortcut = self.down_bn(self.down(x)) if self.projected else x
+            return self.relu(y + shortcut)
+
+    return nn.Sequential(
+        *(nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.BatchNorm2d(8), nn.ReLU()),
+        *(Block(8, 8, 1), Block(8, 16, 2)),
+        *(nn.AvgPool2d(4), nn.Flatten(), nn.Linear(16, CLASSES)),
+    )
+
+
+MODELS = {"lenet5": lenet5, "small_resnet": small_resnet}
+
+
+def initial_weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
+    """Return a parameter: uniform in +-sqrt(6 / fan in), scales of batch norms in [1, 2)."""
+    numbers = uniform(SEED, stream_of_name(name), int(np.prod(shape))).reshape(shape)
+    if len(shape) == 1 and name.endswith("weight"):
+        return (1.0 + numbers).astype(np.float32)
+    fan_in = float(np.prod(shape[1:])) if len(shape) > 1 else 100.0
+    return ((2.0 * numbers - 1.0) * np.sqrt(6.0 / fan_in)).astype(np.float32)
+
+
+def batches(run: Run) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return STEPS batches: noise around one pattern per class, and the labels."""
+    size = int(np.prod(run.input_shape))
+    patterns = uniform(SEED, stream_of_name("patterns"), CLASSES * size).reshape(CLASSES, size)
+    count = STEPS * run.batch_size
+    labels = (uniform(SEED, stream_of_name("labels"), count) * CLASSES).astype(np.int32)
+    noise = uniform(SEED, stream_of_name("noise"), count * size).reshape(count, size)
+    x = (4.0 * (patterns[labels] - 0.5) + noise - 0.5).astype(np.float32)
+    shape = (STEPS, run.batch_size, *run.input_shape)
+    return list(zip(x.reshape(shape), labels.reshape(STEPS, run.batch_size), strict=True))

@@ -1,0 +1,67 @@
+"""Twenty losses of every golden run against stored PyTorch ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import armtrain as at
+from armtrain import nn, optim
+from armtrain.ir.program import Role
+from armtrain.runtime.reference import ReferenceExecutor
+from tests.golden.runs import MODELS, RUNS, STEPS, batches, initial_weights
+
+STORED = json.loads((Path(__file__).parent / "losses.json").read_text())
+ENGINE_TOLERANCE = 1e-4
+REFERENCE_TOLERANCE = 1e-9
+
+
+def make_plan(name: str) -> at.Plan:
+    """Return the plan of a golden run."""
+    run = RUNS[name]
+    return at.plan(
+        MODELS[run.model](nn),
+        input_shape=run.input_shape,
+        batch_size=run.batch_size,
+        loss=nn.CrossEntropyLoss(),
+        optimizer=getattr(optim, run.optimizer)(**run.options),
+        clip_norm=run.clip_norm,
+    )
+
+
+def weights(plan: at.Plan) -> dict[str, np.ndarray]:
+    """Return the initial weights of a golden run by name."""
+    trained = [t for t in plan.program.tensors if t.role == Role.WEIGHT]
+    return {t.name: initial_weights(t.name, t.layout.shape) for t in trained}
+
+
+def test_all_runs_are_stored() -> None:
+    assert set(STORED) == set(RUNS)
+    for kinds in STORED.values():
+        assert {kind: len(losses) for kind, losses in kinds.items()} == {
+            "float32": STEPS,
+            "float64": STEPS,
+        }
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_reference_follows_torch_in_double(name: str) -> None:
+    plan = make_plan(name)
+    executor = ReferenceExecutor(plan)
+    for tensor, values in weights(plan).items():
+        executor.write(tensor, values)
+    losses = [executor.train_step(x, labels) for x, labels in batches(RUNS[name])]
+    np.testing.assert_allclose(losses, STORED[name]["float64"], rtol=REFERENCE_TOLERANCE)
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_engine_follows_torch(name: str) -> None:
+    plan = make_plan(name)
+    trainer = at.Trainer(plan)
+    for tensor, values in weights(plan).items():
+        trainer.engine.write(tensor, values.tobytes())
+    losses = [trainer.step(x, labels) for x, labels in batches(RUNS[name])]
+    np.testing.assert_allclose(losses, STORED[name]["float32"], rtol=ENGINE_TOLERANCE)

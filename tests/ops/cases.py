@@ -1,0 +1,244 @@
+"""The one table of small networks that together use every operation in every way it can be used.
+
+Gradient checks, engine against reference, threads, levels, poison and benchmarks all run over it:
+adding a case adds it to every mode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import armtrain as at
+from armtrain import nn, optim
+
+__all__ = ["CASES", "Case", "batch", "make_plan"]
+
+CLASSES = 5
+
+
+@dataclass(frozen=True)
+class Case:
+    """One network with its training set-up.
+
+    Attributes
+    ----------
+    build : callable
+        Returns a fresh module.
+    input_shape : tuple of int
+        One sample, torch's order.
+    target_shape : tuple of int or None
+        None: class labels and cross-entropy; else mean squared error with such targets.
+    optimizer : callable
+        Returns the optimiser.
+    clip_norm : float or None
+    frozen : tuple of str
+        Parameters that are not trained.
+    batch_size : int
+    smallest : int
+        Smallest batch that trains (2 where batch normalisation sees one value per sample).
+    """
+
+    build: Callable[[], Any]
+    input_shape: tuple[int, ...]
+    target_shape: tuple[int, ...] | None = None
+    optimizer: Callable[[], Any] = field(default=lambda: optim.SGD(lr=0.1))
+    clip_norm: float | None = None
+    frozen: tuple[str, ...] = ()
+    batch_size: int = 3
+    smallest: int = 1
+
+
+class Residual(nn.Module):
+    """Branches that meet in additions; x has three consumers."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 1)
+        self.relu = nn.ReLU()
+        self.tanh = nn.Tanh()
+
+    def forward(self, x: Any) -> Any:
+        """Return a sum of three paths."""
+        y = self.tanh(self.bn1(self.conv1(x)))
+        return self.relu(y + self.conv2(x)) + x
+
+
+class Fork(nn.Module):
+    """A value that is used by two linear layers and once more directly."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(6, 7)
+        self.left = nn.Linear(7, 7)
+        self.right = nn.Linear(7, 7)
+        self.last = nn.Linear(7, CLASSES)
+        self.tanh = nn.Tanh()
+
+    def forward(self, x: Any) -> Any:
+        """Return logits."""
+        x = self.tanh(self.first(x))
+        return self.last(self.left(x) + x + self.tanh(self.right(x)))
+
+
+def image(features: int, layers: Callable[[], list[Any]], **more: Any) -> Case:
+    """Return a case: a layer with weights, `layers` on 4x6x7, and a classifier of `features`.
+
+    The first layer makes sure that `layers` pass a gradient on.
+    """
+
+    def build() -> Any:
+        head = [nn.Flatten(), nn.Linear(features, CLASSES)]
+        return nn.Sequential(nn.Conv2d(2, 4, 1), nn.Tanh(), *layers(), *head)
+
+    return Case(build, (2, 6, 7), **more)
+
+
+def vector(*layers: Callable[[], Any], **more: Any) -> Case:
+    """Return a case of layers on 6 features."""
+    return Case(lambda: nn.Sequential(*(layer() for layer in layers)), (6,), **more)
+
+
+def two_linears(**more: Any) -> Case:
+    """Return a case of two linear layers and tanh."""
+    return vector(lambda: nn.Linear(6, 9), nn.Tanh, lambda: nn.Linear(9, CLASSES), **more)
+
+
+def sgd(**options: Any) -> Callable[[], Any]:
+    """Return a maker of SGD."""
+    return lambda: optim.SGD(lr=0.1, **options)
+
+
+def adam(**options: Any) -> Callable[[], Any]:
+    """Return a maker of Adam."""
+    return lambda: optim.Adam(lr=0.01, **options)
+
+
+_CONVOLUTIONS = {
+    "conv_3x3": image(120, lambda: [nn.Conv2d(4, 6, 3)]),
+    "conv_3x3_padded_no_bias": image(252, lambda: [nn.Conv2d(4, 6, 3, padding=1, bias=False)]),
+    "conv_1x1": image(252, lambda: [nn.Conv2d(4, 6, 1)]),
+    "conv_1x1_stride": image(72, lambda: [nn.Conv2d(4, 6, 1, stride=2)]),
+    "conv_5x5": image(252, lambda: [nn.Conv2d(4, 6, 5, padding=2)]),
+    "conv_stride": image(72, lambda: [nn.Conv2d(4, 6, 3, stride=2, padding=1)]),
+    "conv_uneven": image(120, lambda: [nn.Conv2d(4, 6, (3, 2), (2, 1), (0, 2))]),
+    "conv_dilation": image(120, lambda: [nn.Conv2d(4, 6, 3, padding=1, dilation=2)]),
+    "conv_groups": image(120, lambda: [nn.Conv2d(4, 6, 3, groups=2)]),
+    "conv_depthwise": image(336, lambda: [nn.Conv2d(4, 8, 3, padding=1, groups=4)]),
+    "conv_many_channels": image(
+        30, lambda: [nn.Conv2d(4, 33, 3), nn.Tanh(), nn.Conv2d(33, 5, 3, stride=2, padding=1)]
+    ),
+    "conv_first": Case(
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten(), nn.Linear(48, CLASSES)), (3, 5, 6)
+    ),
+}
+_POOLS = {
+    "maxpool": image(36, lambda: [nn.MaxPool2d(2)]),
+    "maxpool_overlapping": image(48, lambda: [nn.MaxPool2d(3, stride=2, padding=1)]),
+    "maxpool_dilation": image(80, lambda: [nn.MaxPool2d(2, stride=1, dilation=2)]),
+    "avgpool": image(36, lambda: [nn.AvgPool2d(2)]),
+    "avgpool_overlapping": image(48, lambda: [nn.AvgPool2d(3, stride=2, padding=1)]),
+    "avgpool_without_padding": image(
+        48, lambda: [nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False)]
+    ),
+    "avgpool_all": image(4, lambda: [nn.AvgPool2d((6, 7))]),
+}
+_NORMS = {
+    "batchnorm": image(168, lambda: [nn.BatchNorm2d(4), nn.ReLU()]),
+    "batchnorm_options": image(168, lambda: [nn.BatchNorm2d(4, eps=1e-3, momentum=0.3)]),
+    "batchnorm_not_affine": image(168, lambda: [nn.BatchNorm2d(4, affine=False)]),
+    "batchnorm_one_place": image(4, lambda: [nn.AvgPool2d((6, 7)), nn.BatchNorm2d(4)], smallest=2),
+    "batchnorm_frozen_scale": image(
+        168, lambda: [nn.BatchNorm2d(4)], frozen=("2.weight", "2.bias")
+    ),
+    "batchnorm_eval": image(168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()]),
+    "batchnorm_eval_frozen": image(
+        168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()], frozen=("2.weight", "2.bias")
+    ),
+}
+_OTHERS = {
+    "relu": image(168, lambda: [nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU()]),
+    "tanh": image(168, lambda: [nn.Conv2d(4, 4, 1), nn.Tanh()]),
+    "dropout": image(168, lambda: [nn.Dropout(0.4), nn.Conv2d(4, 4, 1), nn.Dropout(0.2)]),
+    "flatten_then_pointwise": Case(
+        lambda: nn.Sequential(
+            *(nn.Conv2d(2, 4, 1), nn.Flatten(), nn.Tanh(), nn.Dropout(0.3)),
+            *(nn.Linear(168, 8), nn.ReLU(), nn.Linear(8, CLASSES)),
+        ),
+        (2, 6, 7),
+    ),
+    "residual": image(168, lambda: [Residual(4), Residual(4)]),
+    "fork": Case(Fork, (6,)),
+    "linear_no_bias": vector(
+        lambda: nn.Linear(6, 9, bias=False), nn.Tanh, lambda: nn.Linear(9, CLASSES, bias=False)
+    ),
+    "linear_wide": vector(
+        lambda: nn.Linear(6, 67),
+        nn.Tanh,
+        lambda: nn.Linear(67, 35),
+        nn.Tanh,
+        lambda: nn.Linear(35, CLASSES),
+        batch_size=9,
+    ),
+    "mse": two_linears(target_shape=(CLASSES,)),
+    "mse_image": Case(
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Tanh(), nn.Conv2d(4, 3, 3)),
+        (2, 6, 7),
+        target_shape=(3, 4, 5),
+    ),
+    "mse_flat_image": Case(
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3), nn.Tanh(), nn.Flatten()),
+        (2, 6, 7),
+        target_shape=(80,),
+    ),
+    "one_sample": two_linears(batch_size=1),
+}
+_TRAINING = {
+    "sgd_momentum": two_linears(optimizer=sgd(momentum=0.9)),
+    "sgd_dampening": two_linears(optimizer=sgd(momentum=0.9, dampening=0.3)),
+    "sgd_nesterov": two_linears(optimizer=sgd(momentum=0.9, nesterov=True)),
+    "sgd_decay": two_linears(optimizer=sgd(weight_decay=0.1)),
+    "sgd_everything": two_linears(
+        optimizer=sgd(momentum=0.9, nesterov=True, weight_decay=0.1), clip_norm=0.1
+    ),
+    "adam": two_linears(optimizer=adam()),
+    "adam_options": two_linears(optimizer=adam(betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1)),
+    "adam_clipped": two_linears(optimizer=adam(), clip_norm=0.1),
+    "clipped": image(168, lambda: [Residual(4)], clip_norm=0.05, optimizer=sgd(momentum=0.9)),
+    "not_clipped": two_linears(clip_norm=1e6),
+    "frozen_first": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("0.weight", "0.bias")),
+    "frozen_middle": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.weight", "2.bias")),
+    "frozen_bias": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.bias", "4.bias")),
+    "frozen_weight": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.weight", "4.weight")),
+}
+CASES: dict[str, Case] = {**_CONVOLUTIONS, **_POOLS, **_NORMS, **_OTHERS, **_TRAINING}
+
+
+def make_plan(case: Case, **more: Any) -> at.Plan:
+    """Return the plan of a case."""
+    module = case.build()
+    for name, parameter in module.named_parameters():
+        parameter.requires_grad_(name not in case.frozen)
+    return at.plan(
+        module,
+        input_shape=case.input_shape,
+        batch_size=case.batch_size,
+        loss=nn.MSELoss() if case.target_shape else nn.CrossEntropyLoss(),
+        optimizer=case.optimizer(),
+        clip_norm=case.clip_norm,
+        **more,
+    )
+
+
+def batch(case: Case, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return n samples and targets, C-contiguous, as a user would give them."""
+    generator = np.random.default_rng(seed)
+    x = generator.normal(size=(n, *case.input_shape)).astype(np.float32)
+    if case.target_shape:
+        return x, generator.normal(size=(n, *case.target_shape)).astype(np.float32)
+    return x, generator.integers(0, CLASSES, n).astype(np.int32)

@@ -1,0 +1,257 @@
+"""How far a float32 result may be from the double one: first-order error bounds by formula.
+
+Standard model: fl(a op b) = (a op b)(1 + d), |d| <= U. A sum of k products, in any order and
+with or without fused operations, is off by at most gamma(k) times the sum of the absolute
+products (Higham, "Accuracy and Stability of Numerical Algorithms", 2nd ed., section 3.1). What
+is not in the formulas, second-order terms and results below the smallest normal number, is
+covered by SECOND_ORDER and TINY. No constant here was fitted to a measurement.
+
+`bounds(op, call, exact)` returns per output the largest absolute error that each element may
+have, given the same float32 inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import prod
+
+import numpy as np
+
+from armtrain.ir.ops import OpCode
+from armtrain.runtime.reference.arena import Array
+from armtrain.runtime.reference.call import Call, Outputs
+from armtrain.runtime.reference.table import FUNCTIONS
+
+__all__ = ["FUNCTION_ULPS", "U", "bounds", "gamma"]
+
+U = 2.0**-24
+"""Unit roundoff of float32."""
+FUNCTION_ULPS = 2
+"""Units in the last place that our own exp, log and tanh may be off."""
+SECOND_ORDER = 1.01
+TINY = 2.0**-126
+_CHANNELS = (0, 1, 2)
+
+Bound = Callable[[Call, Outputs], Outputs]
+
+
+def gamma(k: float) -> float:
+    """Return k U / (1 - k U), the error factor of k roundings in a row."""
+    return k * U / (1 - k * U)
+
+
+def bounds(op: OpCode, call: Call, exact: Outputs) -> Outputs:
+    """Return the error bound of every output of one operation."""
+    raw = _BOUNDS[op](call, exact)
+    return {name: SECOND_ORDER * np.abs(value) + TINY for name, value in raw.items()}
+
+
+def _roundings(count: float) -> Bound:
+    """Return the bound of results that are rounded `count` times without any cancellation."""
+    return lambda call, exact: {n: count * U * np.abs(v) for n, v in exact.items()}
+
+
+def _products(terms: Callable[[Call], dict[str, int]]) -> Bound:
+    """Return the bound of sums of products: gamma(terms) times the result of absolute inputs."""
+
+    def bound(call: Call, exact: Outputs) -> Outputs:
+        absolute = replace(call, values={n: np.abs(v) for n, v in call.values.items()})
+        sums = FUNCTIONS[_CODE_OF[bound]](absolute)
+        return {n: gamma(k) * sums[n] for n, k in terms(call).items() if n in sums}
+
+    return bound
+
+
+def _batch_and_places(call: Call) -> int:
+    """Return N of a matrix, N P Q of an image gradient."""
+    return prod(call["dy"].shape[:-1])
+
+
+def _window(call: Call) -> int:
+    """Return the elements of a pooling window."""
+    return prod(call.pair("kernel"))
+
+
+def _batchnorm_fwd(call: Call, exact: Outputs) -> Outputs:
+    """Propagate the errors of the mean and the variance."""
+    x, mean, invstd = call["x"], exact["save_mean"], exact["save_invstd"]
+    count = x.size // x.shape[-1]
+    scale, shift, momentum = call.get("gamma", 1.0), call.get("beta", 0.0), call.number("momentum")
+    var = 1.0 / invstd**2 - call.number("eps")
+    distance = np.abs(x - mean)
+    d_mean = gamma(count + 1) * np.abs(x).mean(axis=_CHANNELS)
+    d_var = gamma(count + 3) * var + 2 * d_mean * distance.mean(axis=_CHANNELS) + d_mean**2
+    d_invstd = invstd * (d_var * invstd**2 / 2 + 4 * U)
+    # The result may be computed as (x - mean) a + b or as x a + b'.
+    rounding = 4 * U * (np.abs(x) + np.abs(mean)) * invstd * np.abs(scale)
+    d_y = np.abs(scale) * (invstd * d_mean + distance * d_invstd) + rounding
+    unbiased = count / (count - 1)
+    return {
+        "save_mean": d_mean,
+        "save_invstd": d_invstd,
+        "y": d_y + 2 * U * np.abs(shift),
+        "mean": momentum * d_mean
+        + 3 * U * (np.abs(call.get("mean", 0.0)) + momentum * np.abs(mean)),
+        "var": momentum * unbiased * d_var
+        + 4 * U * (np.abs(call.get("var", 0.0)) + momentum * unbiased * var),
+    }
+
+
+def _batchnorm_grad(call: Call, exact: Outputs) -> Outputs:
+    """Propagate the errors of the two sums over the batch."""
+    x, mean, invstd, dy = call["x"], call["save_mean"], call["save_invstd"], call["dy"]
+    count = x.size // x.shape[-1]
+    wide = (np.abs(x) + np.abs(mean)) * invstd
+    normal = np.abs(x - mean) * invstd
+    mean_dy = np.abs(dy).mean(axis=_CHANNELS)
+    mean_dy_normal = (np.abs(dy) * normal).mean(axis=_CHANNELS)
+    inner = gamma(count + 4) * (mean_dy + normal * mean_dy_normal)
+    inner = inner + 6 * U * (np.abs(dy) + mean_dy + wide * mean_dy_normal)
+    return {
+        "dx": inner * invstd * np.abs(call.get("gamma", 1.0)),
+        "dgamma": gamma(count + 4) * count * mean_dy_normal,
+        "dbeta": gamma(count) * count * mean_dy,
+    }
+
+
+def _batchnorm_eval(call: Call, exact: Outputs) -> Outputs:
+    """Allow the folded form x a + b' as well."""
+    invstd = 1.0 / np.sqrt(call["var"] + call.number("eps"))
+    wide = (np.abs(call["x"]) + np.abs(call["mean"])) * invstd * np.abs(call.get("gamma", 1.0))
+    return {"y": 8 * U * wide + 2 * U * np.abs(call.get("beta", 0.0))}
+
+
+def _batchnorm_eval_grad(call: Call, exact: Outputs) -> Outputs:
+    """Sums over the batch of exact statistics."""
+    dy = call["dy"]
+    count = dy.size // dy.shape[-1]
+    total = np.abs(dy).sum(axis=_CHANNELS)
+    result = {"dx": 8 * U * exact["dx"], "dbeta": gamma(count) * total}
+    if "dgamma" in exact:
+        invstd = 1.0 / np.sqrt(call["var"] + call.number("eps"))
+        normal = np.abs(call["x"] - call["mean"]) * invstd
+        result["dgamma"] = gamma(count + 8) * (np.abs(dy) * normal).sum(axis=_CHANNELS)
+    return result
+
+
+def _softmax(call: Call) -> tuple[Array, Array, Array]:
+    """Return softmax, relative error of the rows' sums, and of every exponential."""
+    shifted = call["logits"] - call["logits"].max(axis=1, keepdims=True)
+    exponentials = np.exp(shifted)
+    sums = exponentials.sum(axis=1, keepdims=True)
+    d_exponential = (np.abs(shifted) + 2 * FUNCTION_ULPS) * U
+    d_sum = (exponentials * d_exponential).sum(axis=1, keepdims=True) / sums
+    return exponentials / sums, d_sum + gamma(exponentials.shape[1]), d_exponential
+
+
+def _cross_entropy(call: Call, exact: Outputs) -> Outputs:
+    """Relative errors of the exponentials and their sum; the loss is log(sum) - shifted."""
+    probabilities, d_sum, d_exponential = _softmax(call)
+    logits = call["logits"]
+    n, rows = len(logits), np.arange(len(logits))
+    shifted = np.abs(logits - logits.max(axis=1, keepdims=True))
+    at_target = shifted[rows, call["target"].astype(int)]
+    d_log = (2 * FUNCTION_ULPS + 2) * U * (np.log(logits.shape[1]) + at_target)
+    result = {"loss": np.array([(d_sum[:, 0] + d_log).mean() + gamma(n) * exact["loss"][0]])}
+    if "dlogits" in exact:
+        relative = d_sum + d_exponential + 3 * U
+        result["dlogits"] = probabilities * relative / n + 3 * U * np.abs(exact["dlogits"])
+    else:
+        result["correct"] = np.zeros(1)
+    return result
+
+
+def _mse(call: Call, exact: Outputs) -> Outputs:
+    """A sum of squares of rounded differences."""
+    result = {"loss": gamma(call["y"].size + 4) * exact["loss"]}
+    if "dy" in exact:
+        result["dy"] = 4 * U * exact["dy"]
+    return result
+
+
+def _gradient(call: Call) -> tuple[Array, Array]:
+    """Return |g| scale + |weight decay w|, and the error of their sum."""
+    size = np.abs(call["g"] * call.get("scale", 1.0))
+    size = size + call.number("weight_decay") * np.abs(call["w"])
+    return size, 3 * U * size
+
+
+def _sgd(call: Call, exact: Outputs) -> Outputs:
+    """Every term is rounded a few times; terms may cancel, so absolute values are added."""
+    size, d_g = _gradient(call)
+    rate, momentum = call.number("lr") * call.learning_rate_scale, call.number("momentum")
+    result: Outputs = {}
+    if "momentum" in call.shapes:
+        old = momentum * np.abs(call["momentum"]) if call.step > 0 else 0.0
+        d_buffer = d_g + 4 * U * (old + size)
+        result["momentum"] = d_buffer
+        size, d_g = (1 + momentum) * (old + size), (1 + momentum) * d_buffer + d_g
+    result["w"] = U * np.abs(exact["w"]) + rate * (d_g + 4 * U * size)
+    return result
+
+
+def _adam(call: Call, exact: Outputs) -> Outputs:
+    """The quotient m / (sqrt(v) + eps), with the errors of both."""
+    size, d_g = _gradient(call)
+    beta1, beta2, t = call.number("beta1"), call.number("beta2"), call.step + 1
+    d_m = 4 * U * (beta1 * np.abs(call["m"]) + (1 - beta1) * size) + (1 - beta1) * d_g
+    d_v = 4 * U * exact["v"] + (1 - beta2) * 2 * size * d_g
+    correction = 1.0 - beta2**t
+    root = np.sqrt(exact["v"] / correction)
+    denominator = root + call.number("eps")
+    # sqrt(v + d) - sqrt(v) <= min(d / (2 sqrt(v)), sqrt(d)).
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d_root = np.fmin(d_v / (2 * np.sqrt(exact["v"])), np.sqrt(d_v)) / np.sqrt(correction)
+    rate = call.number("lr") * call.learning_rate_scale / (1.0 - beta1**t)
+    quotient = np.abs(exact["m"]) / denominator
+    d_quotient = d_m / denominator + quotient * (d_root / denominator + 8 * U)
+    return {"w": U * np.abs(exact["w"]) + rate * d_quotient, "m": d_m, "v": d_v}
+
+
+def _conv_terms(call: Call) -> dict[str, int]:
+    """Return the products of one output element, and the addition of the bias."""
+    return {"y": prod(call["w"].shape[1:4]) + 1}
+
+
+_BOUNDS: dict[OpCode, Bound] = {
+    OpCode.LINEAR_FWD: _products(lambda call: {"y": call["w"].shape[0] + 1}),
+    OpCode.LINEAR_GRAD_W: _products(
+        lambda call: dict.fromkeys(("dw", "db"), _batch_and_places(call))
+    ),
+    OpCode.LINEAR_GRAD_X: _products(lambda call: {"dx": call["w"].shape[1]}),
+    OpCode.CONV2D_FWD: _products(_conv_terms),
+    OpCode.CONV2D_GRAD_W: _products(
+        lambda call: dict.fromkeys(("dw", "db"), _batch_and_places(call))
+    ),
+    OpCode.CONV2D_GRAD_X: _products(
+        lambda call: {"dx": prod(call["w"].shape[1:3]) * call["w"].shape[4]}
+    ),
+    OpCode.MAXPOOL2D_FWD: _roundings(0),
+    OpCode.MAXPOOL2D_GRAD: _products(lambda call: {"dx": prod(call.pair("kernel"))}),
+    OpCode.AVGPOOL2D_FWD: _products(lambda call: {"y": _window(call) + 2}),
+    OpCode.AVGPOOL2D_GRAD: _products(lambda call: {"dx": _window(call) + 2}),
+    OpCode.BATCHNORM2D_FWD: _batchnorm_fwd,
+    OpCode.BATCHNORM2D_EVAL: _batchnorm_eval,
+    OpCode.BATCHNORM2D_GRAD: _batchnorm_grad,
+    OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
+    OpCode.RELU_FWD: _roundings(0),
+    OpCode.RELU_GRAD: _roundings(0),
+    OpCode.TANH_FWD: _roundings(2 * FUNCTION_ULPS),
+    OpCode.TANH_GRAD: lambda call, exact: {"dx": 4 * U * call["dy"]},
+    OpCode.DROPOUT_FWD: _roundings(2),
+    OpCode.DROPOUT_GRAD: _roundings(2),
+    OpCode.ADD: _roundings(1),
+    OpCode.COPY: _roundings(0),
+    OpCode.NHWC_TO_NCHW: _roundings(0),
+    OpCode.NCHW_TO_NHWC: _roundings(0),
+    OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
+    OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
+    OpCode.MSE_GRAD: _mse,
+    OpCode.MSE_EVAL: _mse,
+    OpCode.GRAD_SUMSQ: lambda call, exact: {"acc": gamma(call["g"].size + 1) * exact["acc"]},
+    OpCode.CLIP_SCALE: _roundings(4),
+    OpCode.SGD_STEP: _sgd,
+    OpCode.ADAM_STEP: _adam,
+}
+_CODE_OF: dict[Bound, OpCode] = {bound: code for code, bound in _BOUNDS.items()}

@@ -1,0 +1,128 @@
+"""Facts about a machine, read from captured files, and the warnings they lead to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from armtrain.runtime.machine import (
+    Machine,
+    cgroup_memory,
+    filesystem_of,
+    hindrances,
+    meminfo,
+    read_machine,
+)
+
+GOOD = Machine(
+    model="Raspberry Pi 4 Model B Rev 1.4",
+    architecture="aarch64",
+    kernel_release="6.12",
+    userland_bits=64,
+    page_bytes=4096,
+    cpus_online=4,
+    cpus_usable=4,
+    memory_total_bytes=4 << 30,
+    memory_available_bytes=3 << 30,
+    swap_total_bytes=0,
+    cgroup_limit_bytes=None,
+    cgroup_used_bytes=None,
+    storage_path="/home/pi",
+    filesystem="ext4",
+    storage_free_bytes=8 << 30,
+    command_line="console=tty1",
+)
+
+
+def tree(root: Path, **files: str) -> Path:
+    """Write files; '/' is spelled '__'."""
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_this_machine_is_read() -> None:
+    machine = read_machine()
+    assert machine.cpus_usable >= 1
+    assert machine.page_bytes in (4096, 16384, 65536)
+    assert machine.userland_bits in (32, 64)
+    assert machine.storage_free_bytes > 0
+
+
+def test_board_model_and_memory(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path,
+        proc__meminfo="MemTotal:  1000 kB\nMemAvailable: 500 kB\nHugePages_Total: 3\n",
+        **{"proc__device-tree__model": "Raspberry Pi Zero 2 W Rev 1.0\0"},
+    )
+    machine = read_machine(root, str(tmp_path))
+    assert machine.model == "Raspberry Pi Zero 2 W Rev 1.0"
+    assert machine.memory_available_bytes == 512_000
+    assert machine.swap_total_bytes is None
+    assert meminfo("HugePages_Total: 3") == {"HugePages_Total": 3}
+
+
+def test_model_name_of_a_pc(tmp_path: Path) -> None:
+    root = tree(tmp_path, proc__cpuinfo="model\t\t: 85\nmodel name\t: Some CPU\n")
+    assert read_machine(root, str(tmp_path)).model == "Some CPU"
+
+
+def test_tightest_limit_of_version_2(tmp_path: Path) -> None:
+    root = tree(
+        tmp_path,
+        proc__self__cgroup="0::/user.slice/job\n",
+        **{
+            "sys__fs__cgroup__user.slice__memory.max": "1000000\n",
+            "sys__fs__cgroup__user.slice__memory.current": "400\n",
+            "sys__fs__cgroup__user.slice__job__memory.max": "max\n",
+        },
+    )
+    assert cgroup_memory(root) == (1_000_000, 400)
+
+
+def test_limit_of_version_1(tmp_path: Path) -> None:
+    files = {
+        "sys__fs__cgroup__memory__job__memory.limit_in_bytes": "5000\n",
+        "sys__fs__cgroup__memory__memory.limit_in_bytes": "9223372036854771712\n",
+    }
+    root = tree(tmp_path, proc__self__cgroup="3:cpu:/x\n2:memory:/job\n", **files)
+    assert cgroup_memory(root) == (5000, None)
+
+
+def test_no_limit(tmp_path: Path) -> None:
+    assert cgroup_memory(tmp_path) == (None, None)
+
+
+def test_filesystem_is_that_of_the_longest_mount() -> None:
+    mounts = "/dev/root / ext4 rw 0 0\n/dev/sda /media/my\\040card vfat rw 0 0\nbroken\n"
+    assert filesystem_of("/home", mounts) == "ext4"
+    assert filesystem_of("/media/my card/x", mounts) == "vfat"
+    assert filesystem_of("/", mounts) == "ext4"
+    assert filesystem_of("/", "") == "unknown"
+
+
+def test_good_machine_has_no_hindrance() -> None:
+    assert hindrances(GOOD, "neon_a64") == []
+
+
+@pytest.mark.parametrize(
+    ("change", "level", "word"),
+    [
+        ({"userland_bits": 32}, "neon_a32", "64-bit"),
+        ({}, "c", "plain C"),
+        ({"memory_available_bytes": 1 << 20}, "neon_a64", "1048576 B of memory"),
+        ({"cgroup_limit_bytes": 1 << 28}, "neon_a64", "control group"),
+        ({"command_line": "x cgroup_disable=memory"}, "neon_a64", "not enforced"),
+        ({"storage_free_bytes": 5}, "neon_a64", "5 B free"),
+        ({"filesystem": "vfat"}, "neon_a64", "power failure"),
+        ({"filesystem": "tmpfs"}, "neon_a64", "vanish"),
+    ],
+)
+def test_every_hindrance_has_a_remedy(change: dict[str, object], level: str, word: str) -> None:
+    (found,) = hindrances(replace(GOOD, **change), level)
+    assert word in found.problem
+    assert len(found.remedy) > 20
