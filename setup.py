@@ -51,7 +51,7 @@ def extensions() -> list[Extension]:
         extra_compile_args=["-O2", "-g0", "-fvisibility=hidden"],
         extra_link_args=["-s", "-pthread"],
     )
-    return list(cythonize([engine], language_level=3))
+    return list(cythonize([engine], include_path=["kernels/cython"]))
 
 
 setup(

@@ -7,16 +7,18 @@ packing problem, its solution addresses, and all of it a plan. A budget is compa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from armtrain.board.profile import load_board
 from armtrain.ir.program import Program
 from armtrain.memory.budget import parse_bytes
 from armtrain.nn.module import Module
+from armtrain.optim import Optimizer
 from armtrain.passes.pipeline import compile_program
 from armtrain.planfile.assemble import assemble
 from armtrain.planfile.plan import Plan
-from armtrain.planfile.refuse import Variant, does_not_fit
+from armtrain.planfile.refuse import Compile, Variant, does_not_fit
 
 __all__ = ["plan"]
 
@@ -26,8 +28,8 @@ def plan(
     *,
     input_shape: Sequence[int],
     batch_size: int,
-    loss: Any,
-    optimizer: Any,
+    loss: Module,
+    optimizer: Optimizer,
     clip_norm: float | None = None,
     budget: int | str | None = None,
     board: str = "generic",
@@ -39,57 +41,49 @@ def plan(
 
     Parameters
     ----------
-    net : Module
-    input_shape : sequence of int
-        Shape of one sample as in torch, without the batch: (1, 28, 28) or (784,).
-    batch_size : int
-        Samples per step; smaller batches run too.
-    loss : Module
-        `nn.CrossEntropyLoss()` or `nn.MSELoss()`.
-    optimizer : Optimizer
-        `optim.SGD(...)` or `optim.Adam(...)`.
-    clip_norm : float, optional
-        Largest norm of all gradients together.
+    net, loss, optimizer : Module, Module, Optimizer
+        As in torch: `nn.CrossEntropyLoss()`, `optim.SGD(lr=0.01, momentum=0.9)`.
+    input_shape, batch_size : sequence of int, int
+        Shape of one sample without the batch, as (1, 28, 28); samples per step, fewer run too.
+    clip_norm, param_groups, train_only
+        Largest norm of all gradients together; groups of parameters with options of their own;
+        patterns of the parameter names to train, all others are frozen.
     budget : int or str, optional
-        Bytes that the arena may have: 1000000, '512 KiB', '2 MiB', '1.5 GB'.
-    board : str
-        Id of a board profile or path of a profile file.
-    threads : int, optional
-        Threads to plan for; default is the board's.
-    param_groups : sequence of mapping, optional
-        Parameters with options of their own, as in torch.optim.
-    train_only : str or sequence of str, optional
-        Patterns of the parameter names to train; all others are frozen.
-
-    Returns
-    -------
-    Plan
+        Bytes that the arena may have: 1000000, '512 KiB', '1.5 GB'.
+    board, threads : str, int
+        Id or file of a board profile; threads to plan for, by default the board's.
 
     Raises
     ------
-    ShapeError
-        When layers do not go together.
-    DoesNotFitError
-        When the arena is larger than the budget, with what would fit.
+    ShapeError, DoesNotFitError
+        Layers do not go together; the arena is above the budget (the text says what would fit).
     """
-    budget_bytes = None if budget is None else parse_bytes(budget)
     profile = load_board(board)
-    planned_threads = profile.threads if threads is None else threads
+    compiled = partial(compile_program, net, input_shape=tuple(input_shape), loss=loss,
+                       optimizer=optimizer, clip_norm=clip_norm, board=profile.id,
+                       param_groups=param_groups)  # fmt: skip
+    asked = Variant(batch_size, profile.threads if threads is None else threads)
+    return _planned(_compiler(compiled, asked, train_only), budget)
+
+
+def _compiler(
+    compiled: partial[Program], asked: Variant, train_only: str | Sequence[str] | None
+) -> Compile:
+    """Return the compiler of one model as a function of what a refusal may vary."""
 
     def compile_variant(variant: Variant) -> Program:
-        return compile_program(
-            net,
-            input_shape=tuple(input_shape),
-            batch_size=variant.batch_size or batch_size,
-            loss=loss,
-            optimizer=optimizer,
-            clip_norm=clip_norm,
-            board=profile.id,
-            threads=variant.threads or planned_threads,
-            param_groups=param_groups,
+        return compiled(
+            batch_size=variant.batch_size or asked.batch_size,
+            threads=variant.threads or asked.threads,
             train_only=variant.train_only or train_only,
         )
 
+    return compile_variant
+
+
+def _planned(compile_variant: Compile, budget: int | str | None) -> Plan:
+    """Place a program's storages and compare the arena with the budget."""
+    budget_bytes = None if budget is None else parse_bytes(budget)
     data = assemble(compile_variant(Variant()), budget_bytes=budget_bytes)
     if budget_bytes is not None and data.arena_bytes > budget_bytes:
         raise does_not_fit(data, budget_bytes, compile_variant)

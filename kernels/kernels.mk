@@ -57,14 +57,19 @@ $(BUILD)/libarmtrain_ref.a: $(call object,$(SOURCES_REF))
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/armtrain-run: $(call object,$(SOURCES_RUN)) $(BUILD)/libarmtrain.a
-	$(CC) -static -pthread -s -o $@ $(call object,$(SOURCES_RUN)) $(BUILD)/libarmtrain.a -lm
+# All of armtrain-run but its main function, which tests link too.
+$(BUILD)/librun.a: $(call object,$(filter-out kernels/run/main.c,$(SOURCES_RUN)))
+	@rm -f $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/armtrain-run: $(call object,kernels/run/main.c) $(BUILD)/librun.a $(BUILD)/libarmtrain.a
+	$(CC) -static -pthread -s -o $@ $^ -lm
 
 # C tests: tests/c/test_NAME.c becomes build/tests/test_NAME.
 C_TESTS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/test_*.c)))
-$(BUILD)/tests/%: tests/c/%.c $(wildcard tests/c/*.h) $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a
+$(BUILD)/tests/%: tests/c/%.c $(wildcard tests/c/*.h) $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a $(BUILD)/librun.a
 	@mkdir -p $(dir $@)
-	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -Itests/c $< -o $@ $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
+	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -Itests/c $< -o $@ $(BUILD)/librun.a $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
 
 # Fuzzers: tests/c/fuzz_NAME.c becomes BUILD/tests/fuzz_NAME, run with the number of inputs.
 C_FUZZERS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/fuzz_*.c)))

@@ -6,56 +6,47 @@ import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import UsageError
 from armtrain.errors import ArmtrainError
 
-__all__ = ["make_loss", "make_optimizer", "model_from_file"]
+if TYPE_CHECKING:
+    from armtrain.nn import Loss
+    from armtrain.optim import Optimizer
+    from armtrain.zoo import ZooEntry
+
+__all__ = ["make_loss", "make_optimizer", "model_from_file", "zoo_entry"]
 
 
-def make_loss(text: str) -> Any:
+def make_loss(text: str) -> Loss:
     """Return the loss that 'cross_entropy' or 'mse' names."""
-    from armtrain import nn
+    from armtrain.nn import parse_loss
 
-    losses = {"cross_entropy": nn.CrossEntropyLoss, "mse": nn.MSELoss}
-    if text not in losses:
-        raise UsageError(f"--loss '{text}' is unknown; possible are {', '.join(losses)}")
-    return losses[text]()
+    try:
+        return parse_loss(text)
+    except ValueError as error:
+        raise UsageError(f"--loss: {error}") from error
 
 
-def make_optimizer(text: str) -> Any:
+def make_optimizer(text: str) -> Optimizer:
     """Return the optimiser of a text such as 'sgd:lr=0.01,momentum=0.9'."""
-    from armtrain import optim
+    from armtrain.optim import parse_optimizer
 
-    optimizers = {"sgd": optim.SGD, "adam": optim.Adam}
-    name, _, rest = text.partition(":")
-    if name not in optimizers:
-        raise UsageError(f"--optimizer '{text}' is unknown; possible are {', '.join(optimizers)}")
-    options: dict[str, Any] = {}
-    for word in filter(None, rest.split(",")):
-        key, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError(f"--optimizer '{text}': '{word}' should be name=value, as in lr=0.01")
-        options[key] = _value(text, value)
-    if "beta1" in options or "beta2" in options:
-        options["betas"] = (options.pop("beta1", 0.9), options.pop("beta2", 0.999))
     try:
-        return optimizers[name](**options)
-    except TypeError as error:
-        raise UsageError(f"--optimizer '{text}': {error}") from error
+        return parse_optimizer(text)
+    except ValueError as error:
+        raise UsageError(f"--optimizer: {error}") from error
 
 
-def _value(text: str, value: str) -> float | bool:
-    """Parse a number or a truth value."""
-    if value.lower() in ("true", "false"):
-        return value.lower() == "true"
+def zoo_entry(name: str) -> ZooEntry:
+    """Return the zoo's model called `name`."""
+    from armtrain.zoo import entry
+
     try:
-        return float(value)
-    except ValueError:
-        raise UsageError(
-            f"--optimizer '{text}': '{value}' is neither a number nor true or false"
-        ) from None
+        return entry(name)
+    except ValueError as error:
+        raise UsageError(f"MODEL: {error}") from error
 
 
 def model_from_file(text: str) -> Any:

@@ -72,23 +72,21 @@ def compile_model(
     **options: Any,
 ) -> Plan:
     """Compile what the command line names; `options` go to `armtrain.plan`."""
-    from armtrain.cli.model import make_loss, make_optimizer, model_from_file
+    from armtrain.cli.model import make_loss, make_optimizer, model_from_file, zoo_entry
     from armtrain.compiler import plan
-    from armtrain.zoo import entry
 
     if model.startswith("zoo:"):
-        found = entry(model.removeprefix("zoo:"))
-        net, default_shape, default_loss = found.build(), found.input_shape, found.loss
+        found = zoo_entry(model.removeprefix("zoo:"))
+        net, default_shape, default_loss = found.build(), found.input_shape, found.loss()
     else:
-        net, default_shape, default_loss = model_from_file(model), None, "cross_entropy"
-    if input_shape is None and default_shape is None:
-        raise UsageError(
-            f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
-        )
+        net, default_shape, default_loss = model_from_file(model), None, None
+    shape_of_one = input_shape or default_shape
+    if shape_of_one is None:
+        raise UsageError(f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32")
     return plan(
         net,
-        input_shape=input_shape or default_shape,
-        loss=make_loss(loss or default_loss),
+        input_shape=shape_of_one,
+        loss=default_loss if loss is None and default_loss else make_loss(loss or "cross_entropy"),
         optimizer=make_optimizer(optimizer),
         **options,
     )

@@ -1,0 +1,1 @@
+"""Intermediate representations: the forward graph and the training program."""

@@ -103,7 +103,7 @@ def _avgpool(what: str, inputs: tuple[Shape, ...], attrs: AvgPool2dAttrs, params
 def _batchnorm(
     what: str, inputs: tuple[Shape, ...], attrs: BatchNorm2dAttrs, params: Params
 ) -> Shape:
-    """Same shape."""
+    """Return the same shape."""
     shape = _image(what, inputs[0])
     for slot, dims in params.items():
         if dims != (shape[1],):

@@ -268,7 +268,12 @@ def _operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
     without_scratch = tuple(
         None if s.access is Access.SCRATCH else d for s, d in zip(spec.operands, every, strict=True)
     )
-    need = workspace_bytes(spec.code, without_scratch, tuple(attrs.values()), raw.header["threads"])
+    threads = raw.header["threads"]
+    try:
+        need = workspace_bytes(spec.code, without_scratch, tuple(attrs.values()), threads)
+    except (AssertionError, IndexError, ValueError):
+        yield f"{where}: operands {dims} have the wrong number of dimensions for its workspace"
+        return
     if have < need:
         name = f"'{raw.name(scratch[0])}'" if scratch else "none"
         yield f"{where}: its workspace ({name}) has {have} B, needs {need} B"

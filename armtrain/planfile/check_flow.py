@@ -35,11 +35,21 @@ class _PhaseFlow:
         self.raw, self.phase, self.first, self.last = raw, phase, first, last
         self.holds: dict[int, int] = {}
         self.written: set[int] = set()
+        self.written_somewhere = self._results()
         self.slots: dict[int, set[int]] = {}  # gradient-norm accumulator -> filled slots
         for index, t in enumerate(raw.tensors):
             if t["role"] in _FED and t["first"] <= first < t["last"]:
                 self.holds[t["storage"]] = index
                 self.written.add(index)
+
+    def _results(self) -> set[int]:
+        """Return the tensors that some step of the phase writes; others can only be views."""
+        results = set()
+        for step in self.raw.steps[self.first : self.last]:
+            slots = OPS[OpCode(step["op"])].operands
+            ids = self.raw.operands[step["operands"] : step["operands"] + len(slots)]
+            results |= {t for s, t in zip(slots, ids, strict=True) if s.access & Access.WRITE}
+        return results
 
     def findings(self) -> Iterator[str]:
         """Follow all steps, then look at what the engine reads after them."""
@@ -127,8 +137,9 @@ class _PhaseFlow:
         """Check that the storage of `tensor` holds its value, or a value it is a view of."""
         t, name = self.raw.tensors[tensor], self.raw.name(tensor)
         holder = self.holds.get(t["storage"])
-        if holder is None:
-            yield f"{where} reads '{name}', which nothing has written in this phase"
+        early = tensor in self.written_somewhere and tensor not in self.written
+        if holder is None or early:
+            yield f"{where} reads '{name}', which nothing has written before in this phase"
         elif tensor in self.written and holder != tensor:
             other = self.raw.name(holder)
             yield f"{where} reads '{name}', which '{other}' has overwritten in place"

@@ -125,7 +125,7 @@ def _meta(content: bytes) -> Fields:
 
 
 def _lifetimes(
-    records: list[Fields], tensors: list[Tensor], n_steps: int
+    records: list[Fields], tensors: tuple[Tensor, ...], n_steps: int
 ) -> tuple[Lifetimes, tuple[int, ...]]:
     """Return the storages of all tensors and their addresses."""
     members: dict[StorageId, list[int]] = {}
@@ -178,6 +178,32 @@ def _section(head: Fields, content: bytes, name: str) -> bytes:
     return content[head[f"{name}_offset"] : head[f"{name}_offset"] + head[f"{name}_count"]]
 
 
+def _program(
+    head: Fields, content: bytes, texts: Texts, meta: Fields, records: list[Fields]
+) -> Program:
+    """Return the program of all records."""
+    tensors = tuple(read_tensor(i, r, texts) for i, r in enumerate(records))
+    require(len({t.name for t in tensors}) == len(tensors), "two tensors have the same name")
+    reader = StepReader(head, content, texts)
+    steps = tuple(reader.step(i) for i in range(head["steps_count"]))
+    require(
+        (reader.operands, reader.attrs) == (head["operands_count"], head["attrs_count"]),
+        "operands or attributes are left over that belong to no step",
+    )
+    return Program(
+        tensors,
+        steps,
+        meta["model_text"],
+        head["batch_size"],
+        head["threads"],
+        meta["loss"],
+        meta["optimizer"],
+        meta["clip_norm"],
+        tuple(meta["input_shape"]),
+        meta["board"],
+    )
+
+
 def decode(content: bytes) -> PlanData:
     """Return the plan in `content`.
 
@@ -194,32 +220,12 @@ def decode(content: bytes) -> PlanData:
     head = _header(content)
     _check_sections(head, content)
     texts = Texts(_section(head, content, "strings"))
+    meta = _meta(_section(head, content, "meta"))
     starts = range(head["tensors_offset"], head["steps_offset"], fmt.TENSOR.size)
     records = [read_record(fmt.TENSOR, content, starts[i]) for i in range(head["tensors_count"])]
-    tensors = [read_tensor(i, r, texts) for i, r in enumerate(records)]
-    names = {t.name for t in tensors}
-    require(len(names) == len(tensors), "two tensors have the same name")
-    reader = StepReader(head, content, texts)
-    steps = tuple(reader.step(i) for i in range(head["steps_count"]))
-    require(
-        (reader.operands, reader.attrs) == (head["operands_count"], head["attrs_count"]),
-        "operands or attributes are left over that belong to no step",
-    )
-    meta = _meta(_section(head, content, "meta"))
-    program = Program(
-        tuple(tensors),
-        steps,
-        meta["model_text"],
-        head["batch_size"],
-        head["threads"],
-        meta["loss"],
-        meta["optimizer"],
-        meta["clip_norm"],
-        tuple(meta["input_shape"]),
-        meta["board"],
-    )
+    program = _program(head, content, texts, meta, records)
     _check_hashes(head, content, program)
-    lifetimes, offsets = _lifetimes(records, tensors, len(steps))
+    lifetimes, offsets = _lifetimes(records, program.tensors, len(program.steps))
     return PlanData(
         program,
         lifetimes,

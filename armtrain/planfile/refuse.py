@@ -116,6 +116,7 @@ def _ways_out(program: Program, budget: int, compile_variant: Compile) -> Iterat
     _largest_batch(program, attempt)
     if not any(size <= budget for _, size in tried):
         threads = 1 if program.threads > 1 else None
+        attempt(Variant(_smallest_batch(tried), threads))
         attempt(Variant(_smallest_batch(tried), threads, pattern))
     fitting = [(v, s) for v, s in tried if s <= budget]
     best_batch = max((v.batch_size or 0 for v, _ in fitting), default=0)

@@ -205,7 +205,8 @@ def html_page(data: PlanData) -> str:
     return "\n".join(
         [
             '<!doctype html><html lang="en"><head><meta charset="utf-8">',
-            "<title>armtrain plan</title><style>body{font:14px sans-serif;margin:16px;max-width:1240px}pre{background:#f5f5f5;"
+            "<title>armtrain plan</title>",
+            "<style>body{font:14px sans-serif;margin:16px;max-width:1240px}pre{background:#f5f5f5;"
             "padding:8px;overflow:auto}#info{min-height:5em}table{border-collapse:collapse}"
             "td,th{padding:2px 10px;text-align:left}td.n{text-align:right}svg{max-width:100%;"
             "height:auto}</style></head><body>",

@@ -28,7 +28,9 @@ static art_status check_call(const art_engine *engine, unsigned phase, uint32_t 
     return ART_OK;
 }
 
-/* Copy the user's floats into a batched tensor, refusing those that would only spoil the run. */
+/* Copy the user's floats into a batched tensor, refusing those that would only spoil the run. Data
+ * that are the tensor itself have been placed already, in arena layout (kernels/run does, so that
+ * it needs no second copy of a batch). */
 static art_status put_floats(art_engine *engine, uint32_t tensor, const float *data, uint32_t n,
                              bool check, art_error *err) {
     uint64_t each = per_sample(engine, tensor), where = 0;
@@ -39,7 +41,9 @@ static art_status put_floats(art_engine *engine, uint32_t tensor, const float *d
                 "that sample",
                 art_engine_tensor_name(engine, tensor), (unsigned long long)(where / each),
                 (unsigned long long)(where % each));
-    art_layout_write(engine, tensor, 0, each * n, data);
+    if ((const void *)data != art_engine_tensor_data(engine, tensor)) {
+        art_layout_write(engine, tensor, 0, each * n, data);
+    }
     return ART_OK;
 }
 

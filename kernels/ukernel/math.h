@@ -7,7 +7,7 @@
  *   art_expf   1.1   every float, including subnormal results; inf above 88.73, 0 below -103.98
  *   art_tanhf  2.6   every float
  *   art_log    1.0   every double; log 0 = -inf, NaN below 0
- *   art_sin, art_cos  1.0  for |x| <= 2^20, nothing promised beyond */
+ *   art_sin, art_cos  2.5  for |x| <= 2^20, nothing promised beyond */
 #ifndef ART_UKERNEL_MATH_H
 #define ART_UKERNEL_MATH_H
 

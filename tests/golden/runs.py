@@ -94,7 +94,7 @@ def initial_weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
     if len(shape) == 1 and name.endswith("weight"):
         return (1.0 + numbers).astype(np.float32)
     fan_in = float(np.prod(shape[1:])) if len(shape) > 1 else 100.0
-    return ((2.0 * numbers - 1.0) * np.sqrt(6.0 / fan_in)).astype(np.float32)
+    return np.asarray((2.0 * numbers - 1.0) * np.sqrt(6.0 / fan_in), np.float32)
 
 
 def batches(run: Run) -> list[tuple[np.ndarray, np.ndarray]]:

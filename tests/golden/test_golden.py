@@ -61,7 +61,6 @@ def test_reference_follows_torch_in_double(name: str) -> None:
 def test_engine_follows_torch(name: str) -> None:
     plan = make_plan(name)
     trainer = at.Trainer(plan)
-    for tensor, values in weights(plan).items():
-        trainer.engine.write(tensor, values.tobytes())
+    trainer.load_state_dict(trainer.state_dict() | weights(plan))
     losses = [trainer.step(x, labels) for x, labels in batches(RUNS[name])]
     np.testing.assert_allclose(losses, STORED[name]["float32"], rtol=ENGINE_TOLERANCE)

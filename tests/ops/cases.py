@@ -152,6 +152,7 @@ _NORMS = {
     "batchnorm": image(168, lambda: [nn.BatchNorm2d(4), nn.ReLU()]),
     "batchnorm_options": image(168, lambda: [nn.BatchNorm2d(4, eps=1e-3, momentum=0.3)]),
     "batchnorm_not_affine": image(168, lambda: [nn.BatchNorm2d(4, affine=False)]),
+    "batchnorm_without_running": image(168, lambda: [nn.BatchNorm2d(4, track_running_stats=False)]),
     "batchnorm_one_place": image(4, lambda: [nn.AvgPool2d((6, 7)), nn.BatchNorm2d(4)], smallest=2),
     "batchnorm_frozen_scale": image(
         168, lambda: [nn.BatchNorm2d(4)], frozen=("2.weight", "2.bias")

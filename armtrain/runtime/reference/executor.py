@@ -22,7 +22,8 @@ from armtrain.ir.program import (
 from armtrain.planfile.data import PlanData
 from armtrain.runtime.reference.arena import Array, CellArena
 from armtrain.runtime.reference.call import Call
-from armtrain.runtime.reference.random import stream_of_name, uniform
+from armtrain.runtime.reference.layout import dims_of, planned_count, to_arena, to_user
+from armtrain.runtime.reference.random import normal, stream_of_name, uniform
 from armtrain.runtime.reference.table import FUNCTIONS
 
 __all__ = ["ReferenceExecutor"]
@@ -80,7 +81,7 @@ class ReferenceExecutor:
         self.step = 0
         for tensor in self._program.tensors:
             if tensor.role in PERSISTENT_ROLES and tensor.init.kind != InitKind.NONE:
-                self._store(tensor, _initial(tensor, self._seed), len_of(tensor))
+                self._store(tensor, _initial(tensor, self._seed), planned_count(tensor))
 
     def snapshot(self) -> tuple[int, Array]:
         """Return everything that `restore` needs to continue from here."""
@@ -94,12 +95,14 @@ class ReferenceExecutor:
     def read(self, name: str) -> Array:
         """Return a tensor in the user's layout at the planned batch."""
         tensor = self._by_name[name]
-        return _to_user(tensor, self._load(tensor, len_of(tensor)), len_of(tensor))
+        return to_user(tensor, self._load(tensor, planned_count(tensor)), planned_count(tensor))
 
     def write(self, name: str, values: ArrayLike) -> None:
         """Set a tensor from an array in the user's layout."""
         tensor = self._by_name[name]
-        self._store(tensor, _to_arena(tensor, np.asarray(values, np.float64), 0), len_of(tensor))
+        self._store(
+            tensor, to_arena(tensor, np.asarray(values, np.float64), 0), planned_count(tensor)
+        )
 
     def train_step(self, x: ArrayLike, target: ArrayLike) -> float:
         """Run one training step on a batch in the user's layout and return its loss."""
@@ -128,7 +131,7 @@ class ReferenceExecutor:
         n = self._feed(Phase.PREDICT, x, None)
         self._run(Phase.PREDICT, n, lambda step: False)
         (output,) = (t for t in self._program.tensors if t.role == Role.OUTPUT)
-        return _to_user(output, self._load(output, n), n)
+        return to_user(output, self._load(output, n), n)
 
     def _feed(self, phase: Phase, x: ArrayLike, target: ArrayLike | None) -> int:
         """Write the batch into the phase's input tensors and return its samples."""
@@ -138,7 +141,7 @@ class ReferenceExecutor:
         for role, values in ((Role.INPUT, x), (Role.TARGET, target)):
             tensor = self._first_used(phase, role)
             if tensor is not None and values is not None:
-                self._store(tensor, _to_arena(tensor, np.asarray(values, np.float64), n), n)
+                self._store(tensor, to_arena(tensor, np.asarray(values, np.float64), n), n)
         return n
 
     def _first_used(self, phase: Phase, role: Role) -> Tensor | None:
@@ -190,7 +193,7 @@ class ReferenceExecutor:
         values = {o.name: self._load(o.tensor, n) for o in operands if o.access & Access.READ}
         if step.op in _UPDATES:
             weight = next(o.tensor for o in operands if o.name == "w")
-            self.gradients[weight.name] = _to_user(weight, values["g"], 0)
+            self.gradients[weight.name] = to_user(weight, values["g"], 0)
         attrs = {a.name: v for a, v in zip(spec_of(step.op).attrs, step.attrs, strict=True)}
         call = Call(
             values,
@@ -236,37 +239,6 @@ class ReferenceExecutor:
         self._arena.write(self._offsets[tensor.id], tensor.dtype.itemsize, values)
 
 
-def len_of(tensor: Tensor) -> int:
-    """Return the planned batch of a batched tensor, else its first dimension."""
-    return tensor.dims[0] if tensor.dims else 1
-
-
-def dims_of(tensor: Tensor, n: int) -> tuple[int, ...]:
-    """Return the arena dimensions at an actual batch of `n`."""
-    return (n, *tensor.dims[1:]) if tensor.batched else tensor.dims
-
-
-def _view(tensor: Tensor, n: int) -> tuple[int, ...]:
-    """Return the layout's view at an actual batch of `n`."""
-    view = tensor.layout.view
-    return (n, *view[1:]) if tensor.batched else view
-
-
-def _to_arena(tensor: Tensor, values: Array, n: int) -> Array:
-    """Return an array in the user's layout as the arena holds it (n: 0 for the planned batch)."""
-    count = n or len_of(tensor)
-    viewed = values.reshape(_view(tensor, count))
-    return viewed.transpose(tensor.layout.perm).reshape(dims_of(tensor, count))
-
-
-def _to_user(tensor: Tensor, values: Array, n: int) -> Array:
-    """Return an arena array in the user's layout (n: 0 for the planned batch)."""
-    count = n or len_of(tensor)
-    view, perm, shape = _view(tensor, count), tensor.layout.perm, tensor.layout.shape
-    viewed = values.reshape([view[axis] for axis in perm]).transpose(np.argsort(perm))
-    return viewed.reshape((count, *shape[1:]) if tensor.batched else shape)
-
-
 def _initial(tensor: Tensor, seed: int) -> Array:
     """Return the initial value of a persistent tensor in arena layout."""
     init: Init = tensor.init
@@ -276,4 +248,7 @@ def _initial(tensor: Tensor, seed: int) -> Array:
     if init.kind == InitKind.UNIFORM:
         numbers = uniform(seed, stream_of_name(tensor.name), count)
         return (init.a + (init.b - init.a) * numbers).reshape(tensor.dims)
+    if init.kind == InitKind.NORMAL:
+        numbers = normal(seed, stream_of_name(tensor.name), count)
+        return (init.a + init.b * numbers).reshape(tensor.dims)
     raise ShapeError(f"{tensor.name}: no initialiser {init.kind.name} in the reference")

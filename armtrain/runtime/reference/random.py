@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from armtrain.runtime.reference.arena import Array
 
-__all__ = ["dropout_uniform", "philox", "random_u32", "stream_of_name", "uniform"]
+__all__ = ["dropout_uniform", "normal", "philox", "random_u32", "stream_of_name", "uniform"]
 
 _MULTIPLIERS = (np.uint64(0xD2511F53), np.uint64(0xCD9E8D57))
 _KEY_STEPS = (0x9E3779B9, 0xBB67AE85)
@@ -52,6 +52,16 @@ def uniform(seed: int, stream: int, count: int) -> Array:
     """Return `count` numbers in [0, 1), multiples of 2^-24."""
     words = random_u32(seed, stream, count) >> np.uint64(8)
     return words.astype(np.float64) * 2.0**-24
+
+
+def normal(seed: int, stream: int, count: int) -> Array:
+    """Return `count` standard normal numbers by Box and Muller's formula, two per block."""
+    words = philox(seed, stream, np.arange(-(-count // 2), dtype=np.uint64))
+    high, low = words[:, 0::2] << _SHIFT, words[:, 1::2]
+    bits = ((high | low) >> np.uint64(11)).astype(np.float64)
+    radius = np.sqrt(-2.0 * np.log((bits[:, 0] + 1.0) * 2.0**-53))
+    angle = 2.0 * np.pi * bits[:, 1] * 2.0**-53
+    return np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1).reshape(-1)[:count]
 
 
 def dropout_uniform(seed: int, stream: int, step: int, count: int) -> Array:

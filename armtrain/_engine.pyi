@@ -1,0 +1,129 @@
+"""The C engine (kernels/cython/_engine.pyx): one open plan, buffers in and out.
+
+Arrays are C-contiguous buffers in the user's (torch's) layout: x float32 [n, input...], target
+int32 [n] or float32 [n, ...], weights float32. Errors are those of `armtrain.errors`.
+"""
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any
+
+from typing_extensions import Buffer
+
+class Engine:
+    """A plan opened into its arena; one thread at a time may use it.
+
+    Parameters
+    ----------
+    plan : bytes
+        A plan file's content; copied.
+    seed : int
+        Key of everything random.
+    threads : int
+        0 takes min(planned, usable processors); more than planned is refused.
+    kernel_level : str, optional
+        The best of this processor when None.
+    poison : bool
+        For tests: fill bytes that hold no value with NaN around every step.
+    ignore_memory : bool
+        Open without comparing the arena with free memory.
+
+    Raises
+    ------
+    PlanError
+        The plan is damaged or inconsistent.
+    DoesNotFitError
+        The arena does not fit into memory, a control group or a resource limit.
+    EngineError
+        Unknown kernel level or too many threads.
+    """
+
+    def __init__(
+        self,
+        plan: Buffer,
+        *,
+        seed: int = 0,
+        threads: int = 0,
+        kernel_level: str | None = None,
+        poison: bool = False,
+        ignore_memory: bool = False,
+    ) -> None: ...
+    def close(self) -> None:
+        """Stop the threads and unmap the arena; later calls raise EngineError."""
+
+    def info(self) -> dict[str, Any]:
+        """Return the facts of `art_info` in kernels/include/armtrain.h by field name."""
+
+    def initialize(self) -> None:
+        """Start a new run: weights by their initialisers, a fresh state."""
+
+    def train_step(self, x: Buffer, target: Buffer, n: int) -> float:
+        """Train on n samples and return their mean loss."""
+
+    def evaluate_step(self, x: Buffer, target: Buffer, n: int) -> tuple[float, int]:
+        """Return the mean loss of n samples and how many were predicted right."""
+
+    def predict_step(self, x: Buffer, n: int, out: Buffer) -> None:
+        """Write the predictions for n samples into `out`."""
+
+    def read(self, name: str, out: Buffer) -> None:
+        """Copy a weight, buffer or optimiser state into `out`."""
+
+    def write(self, name: str, data: Buffer) -> None:
+        """Replace a weight, buffer or optimiser state."""
+
+    def peek(self, tensor: int, out: Buffer) -> None:
+        """Copy the raw arena bytes of any tensor of the plan, for tests and tools."""
+
+    def poke(self, tensor: int, data: Buffer) -> None:
+        """Replace the raw arena bytes of any tensor of the plan, for tests and tools."""
+
+    def run_steps(self, first: int, last: int, n: int) -> None:
+        """Run steps [first, last) of the plan with n samples, for tests and tools."""
+
+    def save_safetensors(self, path: str | PathLike[str]) -> None:
+        """Write weights and buffers under torch's names, crash-safe."""
+
+    def load_safetensors(self, path: str | PathLike[str]) -> None:
+        """Read weights and buffers."""
+
+    def checkpoint_save(self, directory: str | PathLike[str], keep: int) -> None:
+        """Write a checkpoint and remove all but the newest `keep`."""
+
+    def checkpoint_load(self, directory: str | PathLike[str]) -> str:
+        """Load the newest intact checkpoint; return one line per file that was skipped."""
+
+    def get_state(self) -> dict[str, Any]:
+        """Return the fields of `art_run_state`."""
+
+    def set_state(self, state: Mapping[str, Any] | None = None, **fields: float) -> None:
+        """Replace the given fields of the state."""
+
+    def random_sample(self, seed: int, index: int, x: Buffer, target: Buffer) -> None:
+        """Write sample `index` of `random:` data: x in [0, 1) and a label or float target."""
+
+def shuffle(seed: int, epoch: int, count: int, first: int, out: Buffer) -> None:
+    """Write the sample indices (uint64) at positions `first` on of an epoch into `out`."""
+
+def kernel_levels() -> list[str]:
+    """Return the kernel levels that this processor can run, slowest first."""
+
+def cpu_features() -> int:
+    """Return the feature bits of this processor."""
+
+def usable_cpus() -> int:
+    """Return how many processors this process may use (affinity and control group)."""
+
+def crc32(data: Buffer) -> int:
+    """Return zlib's CRC-32 of a buffer."""
+
+def op_workspace(
+    op: int,
+    dims: Sequence[Sequence[int] | None],
+    attrs: Sequence[float],
+    threads: int,
+) -> int:
+    """Return the scratch bytes that an operation needs; mirrors armtrain/ir/workspace.py."""
+
+def version() -> str:
+    """Return the version of the C library."""

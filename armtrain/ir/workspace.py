@@ -1,0 +1,104 @@
+"""Scratch bytes of every operation: the Python twin of the C `art_op_NAME_workspace` functions.
+
+A function of shapes and planned threads alone: the maximum over all kernel levels of all
+architectures, so that a plan made on one machine runs on every other. A test compares both twins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+from armtrain.dtypes import align_up
+from armtrain.ir.ops import OpCode, spec_of
+
+__all__ = ["workspace_bytes"]
+
+Dims = tuple[int, ...]
+Operands = tuple[Dims | None, ...]
+
+_GEMM_KC = 256  # most terms of a block, ART_GEMM_KC
+_GEMM_NR_MAX = 48  # most columns of a tile over all levels, ART_GEMM_NR_MAX
+
+
+def _product(terms: int, columns: int, threads: int) -> int:
+    """Return the scratch of a matrix product: per thread a row of zeros and a packed panel."""
+    width = align_up(columns, 16) if columns < _GEMM_NR_MAX else _GEMM_NR_MAX
+    floats = _GEMM_KC + align_up(min(terms, _GEMM_KC) * width, 16)
+    return 4 * floats * threads
+
+
+def _operand(code: OpCode, operands: Operands, name: str) -> Dims | None:
+    """Return the dims of the operand in slot `name`."""
+    return operands[spec_of(code).operand_index[name]]
+
+
+def _weight(code: OpCode, operands: Operands) -> Dims:
+    """Return the dims of the required operand 'w'."""
+    dims = _operand(code, operands, "w")
+    assert dims is not None
+    return dims
+
+
+def _linear_fwd(code: OpCode, operands: Operands, threads: int) -> int:
+    terms, columns = _weight(code, operands)
+    return _product(terms, columns, threads)
+
+
+def _linear_grad_x(code: OpCode, operands: Operands, threads: int) -> int:
+    columns, terms = _weight(code, operands)
+    return _product(terms, columns, threads)
+
+
+def _conv_fwd(code: OpCode, operands: Operands, threads: int) -> int:
+    _, kernel_h, kernel_w, in_channels, out_channels = _weight(code, operands)
+    return _product(kernel_h * kernel_w * in_channels, out_channels, threads)
+
+
+def _conv_grad_x(code: OpCode, operands: Operands, threads: int) -> int:
+    _, kernel_h, kernel_w, in_channels, out_channels = _weight(code, operands)
+    return _product(kernel_h * kernel_w * out_channels, in_channels, threads)
+
+
+def _grad_w(code: OpCode, operands: Operands, threads: int) -> int:
+    """Return the scratch of a weight gradient: its terms are the pixels of dy."""
+    dy, dw = _operand(code, operands, "dy"), _operand(code, operands, "dw")
+    assert dy is not None
+    return 0 if dw is None else _product(prod(dy[:-1]), dw[-1], threads)
+
+
+_FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
+    OpCode.LINEAR_FWD: _linear_fwd,
+    OpCode.LINEAR_GRAD_W: _grad_w,
+    OpCode.LINEAR_GRAD_X: _linear_grad_x,
+    OpCode.CONV2D_FWD: _conv_fwd,
+    OpCode.CONV2D_GRAD_W: _grad_w,
+    OpCode.CONV2D_GRAD_X: _conv_grad_x,
+}
+
+
+def workspace_bytes(
+    op: OpCode,
+    operand_dims: Operands,
+    attrs: tuple[int | float, ...],
+    threads: int,
+) -> int:
+    """Return the scratch bytes that step `op` needs.
+
+    Parameters
+    ----------
+    op : OpCode
+    operand_dims : tuple of (tuple of int or None)
+        Arena dimensions at the planned batch in catalogue order, None for absent operands.
+    attrs : tuple of (int or float)
+        Attributes in catalogue order.
+    threads : int
+        Planned threads.
+
+    Returns
+    -------
+    int
+        Bytes, 0 when the operation needs none.
+    """
+    formula = _FORMULAS.get(op)
+    return formula(op, operand_dims, threads) if formula else 0

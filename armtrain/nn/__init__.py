@@ -1,0 +1,45 @@
+"""Layers, containers and losses with the names, arguments and defaults of `torch.nn`.
+
+Modules here hold no data: a parameter is a description (shape, initialiser, whether it is
+trained), and calling a module with a symbolic tensor records what it computes.
+"""
+
+from armtrain.nn import functional
+from armtrain.nn.activation import ReLU, Tanh
+from armtrain.nn.container import ModuleList, Sequential
+from armtrain.nn.conv import Conv2d
+from armtrain.nn.dropout import Dropout
+from armtrain.nn.linear import Linear
+from armtrain.nn.losses import CrossEntropyLoss, Loss, MSELoss, parse_loss
+from armtrain.nn.module import Module
+from armtrain.nn.norm import BatchNorm2d
+from armtrain.nn.parameter import Buffer, Parameter
+from armtrain.nn.pool import AvgPool2d, MaxPool2d
+from armtrain.nn.reshape import Flatten, Identity
+from armtrain.nn.tensor import Tensor
+from armtrain.nn.trace import trace
+
+__all__ = [
+    "AvgPool2d",
+    "BatchNorm2d",
+    "Buffer",
+    "Conv2d",
+    "CrossEntropyLoss",
+    "Dropout",
+    "Flatten",
+    "Identity",
+    "Linear",
+    "Loss",
+    "MSELoss",
+    "MaxPool2d",
+    "Module",
+    "ModuleList",
+    "Parameter",
+    "ReLU",
+    "Sequential",
+    "Tanh",
+    "Tensor",
+    "functional",
+    "parse_loss",
+    "trace",
+]

@@ -1,0 +1,36 @@
+"""Dropout."""
+
+from __future__ import annotations
+
+from armtrain.ir.graph import DropoutAttrs
+from armtrain.nn.module import Module
+from armtrain.nn.tensor import Tensor
+
+__all__ = ["Dropout"]
+
+
+class Dropout(Module):
+    """Zeroes elements with probability `p` in training steps and scales the rest by 1 / (1 - p).
+
+    Parameters
+    ----------
+    p : float
+        From 0 up to but not including 1.
+    inplace : bool
+        Accepted and without effect: the compiler works in place wherever that is safe.
+    """
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        super().__init__()
+        self.p = float(p)
+        self.inplace = bool(inplace)
+        if not 0.0 <= self.p < 1.0:
+            raise ValueError(f"Dropout: p needs a number from 0 up to below 1, got {p!r}")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of the input's shape."""
+        return x.record(self, DropoutAttrs(self.p, self.training))
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return f"p={self.p}"

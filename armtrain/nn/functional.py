@@ -1,0 +1,51 @@
+"""Operations as functions, with the names and arguments of `torch.nn.functional`."""
+
+from __future__ import annotations
+
+from armtrain.ir.graph import Pair
+from armtrain.nn.pool import AvgPool2d, MaxPool2d
+from armtrain.nn.tensor import Tensor
+from armtrain.nn.tensor import flatten as _flatten
+
+__all__ = ["avg_pool2d", "flatten", "max_pool2d", "relu", "tanh"]
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return max(x, 0); `inplace` has no effect."""
+    return input.relu()
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Return tanh(x)."""
+    return input.tanh()
+
+
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+    """Return the input as (N, features); needs start_dim=1."""
+    return _flatten(input, None, start_dim, end_dim)
+
+
+def max_pool2d(
+    input: Tensor,
+    kernel_size: int | Pair,
+    stride: int | Pair | None = None,
+    padding: int | Pair = 0,
+    dilation: int | Pair = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Return the maximum over windows; see `MaxPool2d`."""
+    layer = MaxPool2d(kernel_size, stride, padding, dilation, ceil_mode=ceil_mode)
+    return input.record(None, layer.attrs())
+
+
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: int | Pair,
+    stride: int | Pair | None = None,
+    padding: int | Pair = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """Return the mean over windows; see `AvgPool2d`."""
+    layer = AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad)
+    return input.record(None, layer.attrs())

@@ -1,0 +1,39 @@
+"""Fully connected layer."""
+
+from __future__ import annotations
+
+from armtrain.ir.graph import LinearAttrs
+from armtrain.nn.arguments import positive
+from armtrain.nn.module import Module
+from armtrain.nn.parameter import Parameter, uniform_fan_in
+from armtrain.nn.tensor import Tensor
+
+__all__ = ["Linear"]
+
+
+class Linear(Module):
+    """y = x W^T + b on x of shape (N, in_features).
+
+    Parameters
+    ----------
+    in_features, out_features : int
+    bias : bool
+        Whether there is a b of shape (out_features,). W has shape (out_features, in_features).
+    """
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.in_features = positive("Linear: in_features", in_features)
+        self.out_features = positive("Linear: out_features", out_features)
+        init = uniform_fan_in(in_features)
+        self.weight = Parameter((out_features, in_features), init)
+        self.bias = Parameter((out_features,), init) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of shape (N, out_features)."""
+        return x.record(self, LinearAttrs(), {"weight": self.weight, "bias": self.bias})
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        bias = self.bias is not None
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={bias}"

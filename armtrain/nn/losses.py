@@ -1,0 +1,89 @@
+"""Loss functions as descriptions; the mean is always over the samples that a batch really has."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from armtrain.nn.arguments import refuse_unless
+
+__all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "parse_loss"]
+
+
+class Loss:
+    """Base class; `text` is the canonical name on command lines and in plans."""
+
+    text: ClassVar[str]
+
+    def __repr__(self) -> str:
+        """Return the class."""
+        return f"{type(self).__name__}()"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by kind: losses have no parameters."""
+        return type(self) is type(other)
+
+    def __hash__(self) -> int:
+        """Hash by kind."""
+        return hash(type(self))
+
+
+class CrossEntropyLoss(Loss):
+    """Mean of -log softmax(logits)[target]; logits (N, classes), targets integers below classes.
+
+    Parameters
+    ----------
+    weight, ignore_index, reduction, label_smoothing
+        Only torch's defaults.
+    """
+
+    text = "cross_entropy"
+
+    def __init__(
+        self,
+        weight: None = None,
+        ignore_index: int = -100,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
+    ) -> None:
+        refuse_unless("CrossEntropyLoss: weight", weight, None)
+        refuse_unless("CrossEntropyLoss: ignore_index", ignore_index, -100)
+        refuse_unless("CrossEntropyLoss: reduction", reduction, "mean")
+        refuse_unless("CrossEntropyLoss: label_smoothing", label_smoothing, 0.0)
+
+
+class MSELoss(Loss):
+    """Mean of (y - target)^2 over all elements; targets have the shape of y.
+
+    Parameters
+    ----------
+    reduction : str
+        Only 'mean'.
+    """
+
+    text = "mse"
+
+    def __init__(self, reduction: str = "mean") -> None:
+        refuse_unless("MSELoss: reduction", reduction, "mean")
+
+
+_LOSSES: tuple[type[CrossEntropyLoss] | type[MSELoss], ...] = (CrossEntropyLoss, MSELoss)
+
+
+def parse_loss(text: str) -> Loss:
+    """Return the loss of a canonical name.
+
+    Raises
+    ------
+    ValueError
+        Unknown name.
+
+    Examples
+    --------
+    >>> parse_loss("cross_entropy")
+    CrossEntropyLoss()
+    """
+    for loss in _LOSSES:
+        if loss.text == text:
+            return loss()
+    names = ", ".join(loss.text for loss in _LOSSES)
+    raise ValueError(f"unknown loss '{text}'; available are {names}")

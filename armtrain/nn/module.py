@@ -1,0 +1,191 @@
+"""`Module`: a tree of layers with parameters by attribute, as `torch.nn.Module`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from armtrain.errors import ShapeError
+from armtrain.nn.parameter import Buffer, Parameter
+from armtrain.nn.tensor import Tensor
+
+__all__ = ["Module"]
+
+
+class Module:
+    """Base class of layers and networks.
+
+    Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it under that name.
+    Subclasses call `super().__init__()` first and define `forward`, which receives symbolic
+    tensors and is traced once.
+
+    Attributes
+    ----------
+    training : bool
+        Whether batch norm and dropout work as in training when a training step is planned; see
+        `train` and `eval`. Steps that evaluate or predict always work as in evaluation.
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        self.__dict__.update(_parameters={}, _buffers={}, _modules={}, training=True)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute and register it if it is a parameter, buffer or module."""
+        kind = _registry_of(value)
+        if kind and kind not in self.__dict__:
+            raise AttributeError(
+                f"cannot assign {type(value).__name__} '{name}': call super().__init__() first"
+            )
+        self._forget(name, kind)
+        if kind:
+            self.__dict__[kind][name] = value
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        """Delete an attribute and forget what was registered under it."""
+        self._forget(name, None)
+        object.__delattr__(self, name)
+
+    def _forget(self, name: str, keep: str | None) -> None:
+        """Drop `name` from every registry but `keep`, where it keeps its place."""
+        for registry in ("_parameters", "_buffers", "_modules"):
+            if registry != keep and registry in self.__dict__:
+                self.__dict__[registry].pop(name, None)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        """Register `param` as attribute `name`."""
+        setattr(self, name, param)
+
+    def register_buffer(self, name: str, tensor: Buffer | None) -> None:
+        """Register `tensor` as attribute `name`."""
+        setattr(self, name, tensor)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Register `module` as attribute `name`."""
+        setattr(self, name, module)
+
+    add_module = register_module
+
+    def forward(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Return what the module computes; defined by subclasses."""
+        raise NotImplementedError(f"{type(self).__name__} does not define forward()")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Trace `forward` on symbolic tensors."""
+        inputs = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
+        if not inputs:
+            given = ", ".join(type(a).__name__ for a in args) or "nothing"
+            raise ShapeError(
+                f"{type(self).__name__} was called with {given}: layers hold no data and only "
+                "take part in tracing; make a plan with armtrain.plan and train it with "
+                "armtrain.Trainer"
+            )
+        with inputs[0].recorder.inside(self):
+            return self.forward(*args, **kwargs)
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """Yield (attribute name, module) of the modules directly below, each once."""
+        seen: set[int] = set()
+        for name, module in self.__dict__["_modules"].items():
+            if id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        """Yield the modules directly below."""
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """Yield (path, module) of this and all modules below, each once, parents first."""
+        yield from self._walk(prefix, set())
+
+    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
+        """Yield modules depth first, skipping those in `seen`."""
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for name, module in self.__dict__["_modules"].items():
+            yield from module._walk(_join(prefix, name), seen)
+
+    def modules(self) -> Iterator[Module]:
+        """Yield this and all modules below."""
+        return (module for _, module in self.named_modules())
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """Yield (name, parameter), each once, in torch's order."""
+        return self._members("_parameters", prefix)
+
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
+        """Yield (name, buffer), each once, in torch's order."""
+        return self._members("_buffers", prefix)
+
+    def _members(self, registry: str, prefix: str) -> Iterator[tuple[str, Any]]:
+        """Yield (name, member) of one registry of all modules."""
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix):
+            for name, member in module.__dict__[registry].items():
+                if id(member) not in seen:
+                    seen.add(id(member))
+                    yield _join(path, name), member
+
+    def parameters(self) -> Iterator[Parameter]:
+        """Yield all parameters."""
+        return (param for _, param in self.named_parameters())
+
+    def buffers(self) -> Iterator[Buffer]:
+        """Yield all buffers."""
+        return (buffer for _, buffer in self.named_buffers())
+
+    def train(self, mode: bool = True) -> Self:
+        """Set `training` of this and all modules below, and return the module."""
+        for module in self.modules():
+            module.training = bool(mode)
+        return self
+
+    def eval(self) -> Self:
+        """Set `training` to False: batch norm keeps its statistics, dropout drops nothing."""
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
+        """Set whether the optimiser updates the parameters, and return the module."""
+        for param in self.parameters():
+            param.requires_grad_(requires_grad)
+        return self
+
+    def apply(self, fn: Callable[[Module], object]) -> Self:
+        """Call `fn` on every module, children first, and return the module."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def extra_repr(self) -> str:
+        """Return the arguments shown by `repr`."""
+        return ""
+
+    def __repr__(self) -> str:
+        """Return the tree of modules."""
+        lines = [
+            f"({name}): " + repr(module).replace("\n", "\n  ")
+            for name, module in self.__dict__["_modules"].items()
+        ]
+        if not lines:
+            return f"{type(self).__name__}({self.extra_repr()})"
+        return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+def _registry_of(value: object) -> str | None:
+    """Return the name of the registry that `value` belongs to."""
+    if isinstance(value, Parameter):
+        return "_parameters"
+    if isinstance(value, Buffer):
+        return "_buffers"
+    return "_modules" if isinstance(value, Module) else None
+
+
+def _join(prefix: str, name: str) -> str:
+    """Return 'prefix.name', or 'name' without a prefix."""
+    return f"{prefix}.{name}" if prefix else name

@@ -1,0 +1,77 @@
+"""Batch normalisation over images."""
+
+from __future__ import annotations
+
+from armtrain.ir.graph import BatchNorm2dAttrs
+from armtrain.nn.arguments import positive
+from armtrain.nn.module import Module
+from armtrain.nn.parameter import Buffer, Parameter, constant
+from armtrain.nn.tensor import Tensor
+
+__all__ = ["BatchNorm2d"]
+
+
+class BatchNorm2d(Module):
+    """Normalisation of every channel of (N, C, H, W) over N, H and W.
+
+    A training step normalises with the batch's mean and variance (divided by the count) and moves
+    `running_mean` and `running_var` (divided by the count less one) towards them by `momentum`.
+    After `eval()` training steps normalise with the running statistics and leave them alone.
+    Evaluation and prediction always use the running ones, if there are any.
+
+    Parameters
+    ----------
+    num_features : int
+        Channels.
+    eps : float
+        Added to the variance.
+    momentum : float
+        Weight of the new value in the running statistics.
+    affine : bool
+        Whether there are `weight` (at first 1) and `bias` (at first 0).
+    track_running_stats : bool
+        Whether there are running statistics; without them evaluation uses the batch's own.
+    """
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = positive("BatchNorm2d: num_features", num_features)
+        self.eps = float(eps)
+        if not 0.0 <= self.eps < float("inf"):
+            raise ValueError(f"BatchNorm2d: eps needs a number >= 0, got {eps!r}")
+        if momentum is None:
+            raise ValueError(
+                "BatchNorm2d: momentum=None (a cumulative mean) is not available; "
+                "use a number from 0 to 1, such as 0.1"
+            )
+        self.momentum = float(momentum)
+        if not 0.0 <= self.momentum <= 1.0:
+            raise ValueError(f"BatchNorm2d: momentum needs a number from 0 to 1, got {momentum!r}")
+        self.affine = bool(affine)
+        self.track_running_stats = bool(track_running_stats)
+        shape = (num_features,)
+        self.weight = Parameter(shape, constant(1.0)) if affine else None
+        self.bias = Parameter(shape, constant(0.0)) if affine else None
+        self.running_mean = Buffer(shape, constant(0.0)) if track_running_stats else None
+        self.running_var = Buffer(shape, constant(1.0)) if track_running_stats else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of the input's shape."""
+        training = self.training or not self.track_running_stats
+        attrs = BatchNorm2dAttrs(self.eps, self.momentum, training)
+        slots = ("weight", "bias", "running_mean", "running_var")
+        return x.record(self, attrs, {slot: getattr(self, slot) for slot in slots})
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
+            f"affine={self.affine}, track_running_stats={self.track_running_stats}"
+        )

@@ -1,0 +1,133 @@
+"""Pooling over images."""
+
+from __future__ import annotations
+
+from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
+from armtrain.nn.arguments import pair, refuse_unless
+from armtrain.nn.module import Module
+from armtrain.nn.tensor import Tensor
+
+__all__ = ["AvgPool2d", "MaxPool2d"]
+
+_LARGEST_WINDOW = 255
+
+
+def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
+    """Refuse padding of more than half a window, where a window could lie outside the image."""
+    if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
+        raise ValueError(
+            f"{layer}: padding {padding} is more than half of the window {reach}; "
+            f"use at most {tuple(r // 2 for r in reach)}"
+        )
+
+
+def _refuse_ceil(layer: str, ceil_mode: bool) -> None:
+    """Refuse ceil_mode=True."""
+    if ceil_mode:
+        raise ValueError(
+            f"{layer}: ceil_mode=True is not available; pad the image so that the windows fit "
+            "(padding=...) or use ceil_mode=False, which drops the incomplete last window"
+        )
+
+
+class MaxPool2d(Module):
+    """Maximum over windows of images (N, C, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or (height, width)
+        At most 255 pixels.
+    stride : int or (height, width), optional
+        `kernel_size` if not given.
+    padding, dilation : int or (height, width)
+        Borders count as minus infinity.
+    return_indices, ceil_mode : bool
+        Only False.
+    """
+
+    def __init__(
+        self,
+        kernel_size: int | Pair,
+        stride: int | Pair | None = None,
+        padding: int | Pair = 0,
+        dilation: int | Pair = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = pair("MaxPool2d: kernel_size", kernel_size, 1)
+        self.stride = pair("MaxPool2d: stride", kernel_size if stride is None else stride, 1)
+        self.padding = pair("MaxPool2d: padding", padding, 0)
+        self.dilation = pair("MaxPool2d: dilation", dilation, 1)
+        refuse_unless("MaxPool2d: return_indices", return_indices, False)
+        _refuse_ceil("MaxPool2d", ceil_mode)
+        if self.kernel_size[0] * self.kernel_size[1] > _LARGEST_WINDOW:
+            raise ValueError(
+                f"MaxPool2d: a window of {self.kernel_size} has more than {_LARGEST_WINDOW} "
+                "pixels, whose places one byte cannot number; pool twice"
+            )
+        _check_padding("MaxPool2d", self.padding, self.kernel_size)
+
+    def attrs(self) -> MaxPool2dAttrs:
+        """Return what the layer computes."""
+        return MaxPool2dAttrs(self.kernel_size, self.stride, self.padding, self.dilation)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of shape (N, C, P, Q)."""
+        return x.record(self, self.attrs())
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}"
+        )
+
+
+class AvgPool2d(Module):
+    """Mean over windows of images (N, C, H, W).
+
+    Parameters
+    ----------
+    kernel_size : int or (height, width)
+    stride : int or (height, width), optional
+        `kernel_size` if not given.
+    padding : int or (height, width)
+        Zeros.
+    ceil_mode : bool
+        Only False.
+    count_include_pad : bool
+        Whether padding counts in the divisor.
+    divisor_override : None
+        Only None.
+    """
+
+    def __init__(
+        self,
+        kernel_size: int | Pair,
+        stride: int | Pair | None = None,
+        padding: int | Pair = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.kernel_size = pair("AvgPool2d: kernel_size", kernel_size, 1)
+        self.stride = pair("AvgPool2d: stride", kernel_size if stride is None else stride, 1)
+        self.padding = pair("AvgPool2d: padding", padding, 0)
+        self.count_include_pad = bool(count_include_pad)
+        _refuse_ceil("AvgPool2d", ceil_mode)
+        refuse_unless("AvgPool2d: divisor_override", divisor_override, None)
+        _check_padding("AvgPool2d", self.padding, self.kernel_size)
+
+    def attrs(self) -> AvgPool2dAttrs:
+        """Return what the layer computes."""
+        return AvgPool2dAttrs(self.kernel_size, self.stride, self.padding, self.count_include_pad)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of shape (N, C, P, Q)."""
+        return x.record(self, self.attrs())
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"

@@ -1,0 +1,50 @@
+"""Modules that compute nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armtrain.nn.module import Module
+from armtrain.nn.tensor import Tensor, flatten
+
+__all__ = ["Flatten", "Identity"]
+
+
+class Flatten(Module):
+    """(N, ...) to (N, product of the rest).
+
+    Parameters
+    ----------
+    start_dim, end_dim : int
+        Only 1 and -1: the batch dimension stays.
+    """
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim = start_dim
+        self.end_dim = end_dim
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of shape (N, features)."""
+        return flatten(x, self, self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Identity(Module):
+    """Returns its input.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Ignored, so that it can stand for any layer.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return `x`."""
+        return x

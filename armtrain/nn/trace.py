@@ -1,0 +1,158 @@
+"""Tracing: one symbolic call of a network, written down as a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from armtrain.errors import ShapeError
+from armtrain.ir.graph import Attrs, Graph, InputAttrs, Node, Param
+from armtrain.ir.shapes import infer_shape
+from armtrain.nn.module import Module
+from armtrain.nn.parameter import Buffer, Parameter
+from armtrain.nn.tensor import Tensor
+
+__all__ = ["trace"]
+
+_LONGEST_SAMPLE = 5
+
+
+class _Trace:
+    """Appends nodes while `forward` runs."""
+
+    def __init__(self, net: Module, batch_size: int, input_shape: tuple[int, ...]) -> None:
+        self.nodes: list[Node] = []
+        self._paths = {id(module): path for path, module in net.named_modules()}
+        members = [*net.named_parameters(), *net.named_buffers()]
+        self._names = {id(member): name for name, member in members}
+        self._shapes = {name: member.shape for name, member in members}
+        self._taken: dict[str, int] = {}
+        self._inside: list[str] = []
+        self.input = self._append("input", InputAttrs(), (), (batch_size, *input_shape), ())
+
+    @contextmanager
+    def inside(self, module: object) -> Iterator[None]:
+        """Name the operators recorded in the block after `module`."""
+        if id(module) not in self._paths:
+            raise ShapeError(
+                f"{type(module).__name__} is called but belongs to no module of the network: "
+                "assign it to an attribute in __init__, or put it into an nn.ModuleList"
+            )
+        self._inside.append(self._paths[id(module)])
+        try:
+            yield
+        finally:
+            self._inside.pop()
+
+    def record(
+        self,
+        owner: object | None,
+        attrs: Attrs,
+        inputs: tuple[Tensor, ...],
+        params: Mapping[str, Buffer | None],
+    ) -> Tensor:
+        """Append an operation of the module `owner`, or of the innermost one, for an operator."""
+        path = self._inside[-1] if self._inside else ""
+        if owner is None or not path:
+            word = attrs.kind.value if owner is None else type(owner).__name__.lower()
+            path = f"{path}.{word}" if path else word
+        present = [(slot, self._named(path, p)) for slot, p in params.items() if p is not None]
+        if any(x.recorder is not self for x in inputs):
+            raise ShapeError(f"layer '{path}': its input belongs to another network")
+        shape = infer_shape(
+            path, attrs, tuple(x.shape for x in inputs), {s: self._shapes[n] for s, n in present}
+        )
+        return self._append(path, attrs, tuple(x.node for x in inputs), shape, tuple(present))
+
+    def _named(self, path: str, member: Buffer) -> str:
+        """Return the name of a parameter or buffer."""
+        if id(member) not in self._names:
+            raise ShapeError(
+                f"layer '{path}' uses {member!r}, which no module of the network has as an "
+                "attribute"
+            )
+        return self._names[id(member)]
+
+    def _append(
+        self,
+        path: str,
+        attrs: Attrs,
+        inputs: tuple[int, ...],
+        shape: tuple[int, ...],
+        params: tuple[tuple[str, str], ...],
+    ) -> Tensor:
+        """Append a node under a unique name."""
+        calls = self._taken.get(path, 0) + 1
+        self._taken[path] = calls
+        name = path if calls == 1 else f"{path}#{calls}"
+        node = Node(len(self.nodes), name, attrs, inputs, shape, params)
+        self.nodes.append(node)
+        return Tensor(self, node.id, shape)
+
+
+def _checked_input(input_shape: object, batch_size: object) -> tuple[int, ...]:
+    """Return the shape of one sample."""
+    shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
+    if not 1 <= len(shape) <= _LONGEST_SAMPLE or not all(
+        isinstance(n, int) and n >= 1 for n in shape
+    ):
+        raise ShapeError(
+            f"input_shape needs 1 to {_LONGEST_SAMPLE} integers >= 1, the shape of one sample "
+            f"without the batch, such as (3, 32, 32); got {input_shape!r}"
+        )
+    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
+        raise ShapeError(f"batch_size needs an integer >= 1, got {batch_size!r}")
+    return shape
+
+
+def _params(net: Module) -> tuple[Param, ...]:
+    """Return parameters and buffers module by module, as torch's state dict orders them."""
+    trained = {id(p): p.requires_grad for p in net.parameters()}
+    named: dict[str, Buffer] = dict([*net.named_parameters(), *net.named_buffers()])
+    params = []
+    for path, module in net.named_modules():
+        for name in (*module.__dict__["_parameters"], *module.__dict__["_buffers"]):
+            full = f"{path}.{name}" if path else name
+            member = named.get(full)
+            if member is not None:
+                buffer = not isinstance(member, Parameter)
+                is_trained = trained.get(id(member), False)
+                params.append(Param(full, member.shape, is_trained, buffer, member.init))
+    return tuple(params)
+
+
+def trace(net: Module, input_shape: tuple[int, ...], batch_size: int) -> Graph:
+    """Return the forward graph of `net`.
+
+    Parameters
+    ----------
+    net : Module
+    input_shape : tuple of int
+        Shape of one sample, without the batch: (C, H, W) for images.
+    batch_size : int
+        Planned samples per batch.
+
+    Raises
+    ------
+    ShapeError
+        Layers do not fit together, with the layer's name and the shapes.
+
+    Examples
+    --------
+    >>> from armtrain import nn
+    >>> nn.trace(nn.Linear(4, 2), (4,), 8).nodes[-1].shape
+    (8, 2)
+    """
+    if not isinstance(net, Module):
+        raise ShapeError(
+            f"a network is an armtrain.nn.Module, got {type(net).__name__}; port a torch model by "
+            "changing its imports to armtrain.nn"
+        )
+    shape = _checked_input(input_shape, batch_size)
+    recording = _Trace(net, batch_size, shape)
+    output = net(recording.input)
+    if not isinstance(output, Tensor):
+        raise ShapeError(
+            f"forward() must return one tensor, got {type(output).__name__}; return the logits"
+        )
+    return Graph(tuple(recording.nodes), _params(net), output.node, batch_size)

@@ -1,0 +1,64 @@
+"""Optimisers from text: 'sgd:lr=0.01,momentum=0.9'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armtrain.optim.adam import Adam
+from armtrain.optim.base import Optimizer
+from armtrain.optim.sgd import SGD
+
+__all__ = ["parse_optimizer"]
+
+_OPTIMIZERS: dict[str, type[SGD] | type[Adam]] = {SGD.word: SGD, Adam.word: Adam}
+_WORDS = {"true": True, "false": False}
+
+
+def _value(text: str, option: str) -> float | bool:
+    """Return a number or a truth value."""
+    if option in _WORDS:
+        return _WORDS[option]
+    try:
+        return float(option)
+    except ValueError:
+        raise ValueError(f"optimizer '{text}': '{option}' is not a number") from None
+
+
+def parse_optimizer(text: str) -> Optimizer:
+    """Return the optimiser of a text, the inverse of `Optimizer.text`.
+
+    Parameters
+    ----------
+    text : str
+        NAME or NAME:OPTION=VALUE,...; Adam's betas are 'beta1' and 'beta2'.
+
+    Raises
+    ------
+    ValueError
+        Unknown name or option, or a value out of range.
+
+    Examples
+    --------
+    >>> parse_optimizer("adam:lr=0.002,beta1=0.8")
+    Adam(lr=0.002, betas=(0.8, 0.999), eps=1e-08, weight_decay=0.0)
+    """
+    word, _, rest = text.partition(":")
+    if word not in _OPTIMIZERS:
+        raise ValueError(f"unknown optimizer '{word}'; available are {', '.join(_OPTIMIZERS)}")
+    kind = _OPTIMIZERS[word]
+    known = dict(kind().items())
+    options: dict[str, Any] = {}
+    for item in filter(None, rest.split(",")):
+        name, equals, value = item.partition("=")
+        if not equals or name not in known or name in options:
+            raise ValueError(
+                f"optimizer '{text}': '{item}' is not an option of {word}, or given twice; write "
+                f"OPTION=VALUE with {', '.join(known)}"
+            )
+        options[name] = _value(text, value)
+    if kind is Adam:
+        betas = [options.pop(name, known[name]) for name in ("beta1", "beta2")]
+        options["betas"] = tuple(betas)
+    if "nesterov" in options:
+        options["nesterov"] = bool(options["nesterov"])
+    return kind(**options)

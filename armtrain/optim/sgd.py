@@ -1,0 +1,48 @@
+"""Stochastic gradient descent with momentum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+from armtrain.optim.base import Optimizer, check_range, number
+
+__all__ = ["SGD"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SGD(Optimizer):
+    """Stochastic gradient descent as `torch.optim.SGD`.
+
+    Parameters
+    ----------
+    lr : float
+    momentum : float
+        0 needs no state; otherwise one buffer per parameter, at first the gradient itself.
+    dampening : float
+        The gradient enters the buffer times (1 - dampening).
+    weight_decay : float
+        Added to the gradient times the weight.
+    nesterov : bool
+        Needs momentum > 0 and dampening 0.
+    """
+
+    word: ClassVar[str] = "sgd"
+    momentum: float = 0.0
+    dampening: float = 0.0
+    weight_decay: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        """Check the values by torch's rules."""
+        for name in ("lr", "momentum", "dampening", "weight_decay"):
+            number(self, name)
+            low = -inf if name == "dampening" else 0.0
+            check_range(self, name, getattr(self, name), low)
+        object.__setattr__(self, "nesterov", bool(self.nesterov))
+        if self.nesterov and (self.momentum <= 0.0 or self.dampening != 0.0):
+            raise ValueError(
+                "optim.SGD: nesterov=True needs momentum > 0 and dampening 0, got "
+                f"momentum={self.momentum}, dampening={self.dampening}"
+            )

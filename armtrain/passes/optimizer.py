@@ -1,0 +1,137 @@
+"""Optimiser steps, their state, parameter groups and clipping by the global norm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any
+
+from armtrain.dtypes import DType
+from armtrain.errors import ShapeError
+from armtrain.ir.graph import Graph
+from armtrain.ir.ops import OpCode
+from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
+from armtrain.optim import SGD, Adam, Optimizer
+from armtrain.passes.emit import Emitter, Place
+from armtrain.passes.select import as_patterns, select
+
+__all__ = ["Clipping", "Updates", "check_clip_norm", "check_optimizer", "optimizer_of_params"]
+
+ParamGroups = Sequence[Mapping[str, Any]]
+
+
+def check_optimizer(optimizer: object) -> Optimizer:
+    """Return `optimizer` if it is one."""
+    if not isinstance(optimizer, SGD | Adam):
+        raise ShapeError(
+            f"optimizer needs optim.SGD(...) or optim.Adam(...), got {type(optimizer).__name__}"
+        )
+    return optimizer
+
+
+def check_clip_norm(clip_norm: float | None) -> float | None:
+    """Return the largest allowed norm, or None for no clipping."""
+    if clip_norm is None:
+        return None
+    if not isinstance(clip_norm, int | float) or not isfinite(clip_norm) or clip_norm <= 0:
+        raise ShapeError(f"clip_norm needs a finite number > 0 or None, got {clip_norm!r}")
+    return float(clip_norm)
+
+
+def optimizer_of_params(
+    graph: Graph, optimizer: Optimizer, groups: ParamGroups | None
+) -> dict[str, Optimizer]:
+    """Return per trained parameter the optimiser with its group's options.
+
+    Parameters
+    ----------
+    graph : Graph
+    optimizer : Optimizer
+        Options of parameters in no group.
+    groups : sequence of mapping, optional
+        'params': a pattern or list of names; the other keys replace hyper-parameters.
+
+    Raises
+    ------
+    ShapeError
+        A pattern fits nothing, a parameter is in two groups, or an option is unknown.
+    """
+    names = [p.name for p in graph.params if not p.buffer]
+    chosen: dict[str, Optimizer] = {}
+    for index, group in enumerate(groups or ()):
+        what, options = f"param_groups[{index}]", dict(group)
+        if "params" not in options:
+            raise ShapeError(f"{what} needs 'params': a pattern or a list of parameter names")
+        members = select(what, names, as_patterns(options.pop("params")))
+        twice = sorted(members & chosen.keys())
+        if twice:
+            raise ShapeError(f"{what}: '{twice[0]}' is already in an earlier group")
+        try:
+            own = optimizer.with_options(**options)
+        except ValueError as error:
+            raise ShapeError(f"{what}: {error}") from None
+        chosen.update(dict.fromkeys(sorted(members), own))
+    return {p.name: chosen.get(p.name, optimizer) for p in graph.params if p.trained}
+
+
+class Clipping:
+    """Steps that measure the norm of all gradients and the factor that bounds it."""
+
+    def __init__(self, emitter: Emitter, max_norm: float, params: Sequence[str]) -> None:
+        self._emitter = emitter
+        self._max_norm = max_norm
+        self._index = {name: index for index, name in enumerate(params)}
+        self._squares = emitter.tensor("clip.sumsq", Role.METRIC, (len(params),), dtype=DType.F64)
+        self.scale = emitter.tensor("clip.scale", Role.METRIC, (1,))
+
+    def measure(self, layer: str, param: str, gradient: TensorId) -> Step:
+        """Return the step that sums a gradient's squares."""
+        place, attrs = Place(Phase.TRAIN, layer, "CG"), {"index": self._index[param]}
+        op = OpCode.GRAD_SUMSQ
+        return self._emitter.step(op, place, attrs, g=gradient, acc=self._squares)
+
+    def finish(self) -> Step:
+        """Return the step that computes the factor from all sums."""
+        place, attrs = Place(Phase.TRAIN, "clip", "AG"), {"max_norm": self._max_norm}
+        op = OpCode.CLIP_SCALE
+        return self._emitter.step(op, place, attrs, acc=self._squares, scale=self.scale)
+
+
+class Updates:
+    """Makes the optimiser step of every trained parameter, with its state."""
+
+    def __init__(
+        self, emitter: Emitter, weights: dict[str, TensorId], optimizers: dict[str, Optimizer]
+    ) -> None:
+        self._emitter = emitter
+        self._weights = weights
+        self._optimizers = optimizers
+        # State tensors follow the parameters' order, not the backward order.
+        self._states = {
+            name: tuple(self._state(name, word) for word in _state_words(optimizer))
+            for name, optimizer in optimizers.items()
+        }
+
+    def _state(self, param: str, word: str) -> TensorId:
+        """Make a zeroed state tensor like the parameter."""
+        like = self._emitter.tensors[self._weights[param]]
+        zero, name = Init(InitKind.CONSTANT, 0.0), f"{param}/{word}"
+        return self._emitter.tensor(name, Role.STATE, like.dims, layout=like.layout, init=zero)
+
+    def step(self, layer: str, param: str, gradient: TensorId, scale: TensorId | None) -> Step:
+        """Return the step that updates `param`."""
+        place, optimizer = Place(Phase.TRAIN, layer, "AG"), self._optimizers[param]
+        slots = {"w": self._weights[param], "g": gradient, "scale": scale}
+        states = self._states[param]
+        if isinstance(optimizer, Adam):
+            slots |= {"m": states[0], "v": states[1]}
+            return self._emitter.step(OpCode.ADAM_STEP, place, dict(optimizer.items()), **slots)
+        slots["momentum"] = states[0] if states else None
+        return self._emitter.step(OpCode.SGD_STEP, place, dict(optimizer.items()), **slots)
+
+
+def _state_words(optimizer: Optimizer) -> tuple[str, ...]:
+    """Return the names of an optimiser's state tensors."""
+    if isinstance(optimizer, Adam):
+        return ("exp_avg", "exp_avg_sq")
+    return ("momentum",) if isinstance(optimizer, SGD) and optimizer.momentum > 0.0 else ()

@@ -1,0 +1,80 @@
+"""The list of models by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import partial
+from types import MappingProxyType
+
+from armtrain import nn, optim
+from armtrain.zoo.lenet import DigitsCnn, LeNet, LeNet5
+from armtrain.zoo.mlp import Mlp
+from armtrain.zoo.resnet import ResNet18
+from armtrain.zoo.vgg import Vgg16
+
+__all__ = ["ENTRIES", "ZooEntry", "entry", "names"]
+
+_PLAIN_SGD = partial(optim.SGD, lr=0.01)
+
+
+@dataclass(frozen=True)
+class ZooEntry:
+    """One model.
+
+    Attributes
+    ----------
+    name : str
+    build : callable
+        Returns a new network.
+    input_shape : tuple of int
+        Default shape of one sample.
+    classes : int
+        Columns of the output.
+    summary : str
+    loss, optimizer : callable
+        Return the default loss and optimiser.
+    """
+
+    name: str
+    build: Callable[[], nn.Module]
+    input_shape: tuple[int, ...]
+    classes: int
+    summary: str
+    loss: Callable[[], nn.Loss] = nn.CrossEntropyLoss
+    optimizer: Callable[[], optim.Optimizer] = _PLAIN_SGD
+
+
+_LIST = (
+    ZooEntry("digits_cnn", DigitsCnn, (1, 8, 8), 10, "two 3x3 convolutions for 8x8 digits"),
+    ZooEntry("lenet", LeNet, (1, 28, 28), 10, "two 5x5 convolutions and one linear layer"),
+    ZooEntry("lenet5", LeNet5, (1, 28, 28), 10, "LeNet-5 with ReLU and average pooling"),
+    ZooEntry("mlp", Mlp, (1, 28, 28), 10, "784-512-512-10"),
+    ZooEntry("resnet18", ResNet18, (3, 32, 32), 10, "ResNet-18 with a 3x3 stem"),
+    ZooEntry("vgg16", Vgg16, (3, 32, 32), 10, "VGG16 without batch norm"),
+    ZooEntry("vgg16_bn", partial(Vgg16, True), (3, 32, 32), 10, "VGG16 with batch norm"),
+)
+
+ENTRIES: Mapping[str, ZooEntry] = MappingProxyType({e.name: e for e in _LIST})
+"""Models by name, sorted."""
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all models."""
+    return tuple(ENTRIES)
+
+
+def entry(name: str) -> ZooEntry:
+    """Return the model called `name`.
+
+    Raises
+    ------
+    ValueError
+        Unknown name, with the similar ones.
+    """
+    if name not in ENTRIES:
+        close = get_close_matches(name, ENTRIES, n=1)
+        hint = f"did you mean '{close[0]}'? " if close else ""
+        raise ValueError(f"no model '{name}' in the zoo; {hint}Available are {', '.join(ENTRIES)}")
+    return ENTRIES[name]

@@ -1,0 +1,390 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The C engine for Python: one handle, buffers in and out, statuses to exceptions.
+
+No algorithm lives here. Steps run without the interpreter lock; signals are handled by Python
+between two calls.
+"""
+
+import os
+
+from armtrain.errors import EngineError, ShapeError, error_from_status
+
+from c_api cimport *
+from libc.string cimport memset
+
+__all__ = [
+    "Engine",
+    "cpu_features",
+    "crc32",
+    "kernel_levels",
+    "op_workspace",
+    "shuffle",
+    "usable_cpus",
+    "version",
+]
+
+# Formats of the buffer protocol that mean a type (C's int or long may be the 4-byte one).
+_FORMATS = {"float32": ("f", 4), "int32": ("il", 4), "uint64": ("QL", 8)}
+
+cdef char _no_bytes = 0
+
+
+cdef _raise(int status, art_error *err):
+    raise error_from_status(status, err.text.decode("utf-8", "replace"))
+
+
+cdef class _Buffer:
+    """A contiguous buffer held open; `data` is never NULL."""
+
+    cdef const unsigned char[::1] view
+    cdef void *data
+    cdef size_t n_bytes
+
+    def __cinit__(self, source):
+        view = memoryview(source)
+        if not view.c_contiguous:
+            raise ShapeError("the array is not contiguous: pass numpy.ascontiguousarray(array)")
+        self.n_bytes = view.nbytes
+        self.data = &_no_bytes
+        if self.n_bytes > 0:
+            self.view = view.cast("B")
+            self.data = <void *> &self.view[0]
+
+
+cdef _Buffer _typed(source, str name, str dtype, elements):
+    """A buffer of exactly `elements` values of `dtype`."""
+    codes, itemsize = _FORMATS[dtype]
+    view = memoryview(source)
+    if view.format not in codes or view.itemsize != itemsize:
+        raise ShapeError(f"{name} must be {dtype}, its buffer has format '{view.format}'")
+    if view.nbytes != elements * itemsize:
+        raise ShapeError(
+            f"{name} has {view.nbytes // itemsize} elements of {dtype}, {elements} are needed")
+    return _Buffer(view)
+
+
+cdef _Buffer _writable(source, str name, str dtype, elements):
+    """The same for a buffer that is written."""
+    if memoryview(source).readonly:
+        raise ShapeError(f"{name} is read-only, it cannot take the result")
+    return _typed(source, name, dtype, elements)
+
+
+cdef class Engine:
+    """An open plan: see armtrain/_engine.pyi."""
+
+    cdef art_engine *engine
+    cdef bint busy
+    cdef art_info facts
+
+    def __cinit__(self, plan, *, seed=0, threads=0, kernel_level=None, poison=False,
+                  ignore_memory=False):
+        cdef art_error err
+        cdef art_options options
+        cdef _Buffer content = _Buffer(plan)
+        cdef int status
+        level = None if kernel_level is None else kernel_level.encode()
+        memset(&options, 0, sizeof(options))
+        options.seed = seed
+        options.threads = threads
+        options.poison = bool(poison)
+        options.ignore_memory = bool(ignore_memory)
+        if level is not None:
+            options.kernel_level = level
+        with nogil:
+            status = art_engine_open(&self.engine, content.data, content.n_bytes, &options, &err)
+        if status != 0:
+            _raise(status, &err)
+        art_engine_info(self.engine, &self.facts)
+
+    def __dealloc__(self):
+        art_engine_close(self.engine)
+
+    cdef int enter(self) except -1:
+        """Take the engine for one call; it serves one thread at a time."""
+        if self.engine == NULL:
+            raise EngineError("the engine is closed")
+        if self.busy:
+            raise EngineError("the engine is running a step in another thread")
+        self.busy = True
+        return 0
+
+    cdef _leave(self, int status, art_error *err):
+        self.busy = False
+        if status != 0:
+            _raise(status, err)
+
+    cdef _Buffer target_of(self, target, n):
+        kind = "int32" if self.facts.target_is_label else "float32"
+        return _typed(target, "target", kind, n * self.facts.target_elements)
+
+    def close(self):
+        if self.engine != NULL:
+            self.enter()
+            art_engine_close(self.engine)
+            self.engine = NULL
+            self.busy = False
+
+    def info(self):
+        return {
+            "arena_bytes": self.facts.arena_bytes,
+            "batch_size": self.facts.batch_size,
+            "threads": self.facts.threads,
+            "n_tensors": self.facts.n_tensors,
+            "n_steps": self.facts.n_steps,
+            "target_is_label": bool(self.facts.target_is_label),
+            "n_classes": self.facts.n_classes,
+            "input_elements": self.facts.input_elements,
+            "target_elements": self.facts.target_elements,
+            "output_elements": self.facts.output_elements,
+            "kernel_level": self.facts.kernel_level.decode(),
+            "model_hash": (<char *> self.facts.model_hash)[:32],
+        }
+
+    def initialize(self):
+        cdef art_error err
+        cdef int status
+        self.enter()
+        with nogil:
+            status = art_engine_initialize(self.engine, &err)
+        self._leave(status, &err)
+
+    def train_step(self, x, target, n):
+        cdef art_error err
+        cdef int status
+        cdef double loss = 0
+        cdef uint32_t rows = n
+        cdef _Buffer a = _typed(x, "x", "float32", n * self.facts.input_elements)
+        cdef _Buffer b = self.target_of(target, n)
+        self.enter()
+        with nogil:
+            status = art_engine_train_step(self.engine, <const float *> a.data, b.data, rows,
+                                           &loss, &err)
+        self._leave(status, &err)
+        return loss
+
+    def evaluate_step(self, x, target, n):
+        cdef art_error err
+        cdef int status
+        cdef double loss = 0
+        cdef uint64_t correct = 0
+        cdef uint32_t rows = n
+        cdef _Buffer a = _typed(x, "x", "float32", n * self.facts.input_elements)
+        cdef _Buffer b = self.target_of(target, n)
+        self.enter()
+        with nogil:
+            status = art_engine_evaluate_step(self.engine, <const float *> a.data, b.data, rows,
+                                              &loss, &correct, &err)
+        self._leave(status, &err)
+        return loss, correct
+
+    def predict_step(self, x, n, out):
+        cdef art_error err
+        cdef int status
+        cdef uint32_t rows = n
+        cdef _Buffer a = _typed(x, "x", "float32", n * self.facts.input_elements)
+        cdef _Buffer b = _writable(out, "out", "float32", n * self.facts.output_elements)
+        self.enter()
+        with nogil:
+            status = art_engine_predict_step(self.engine, <const float *> a.data, rows,
+                                             <float *> b.data, &err)
+        self._leave(status, &err)
+
+    def read(self, name, out):
+        cdef art_error err
+        cdef int status
+        cdef bytes text = name.encode()
+        cdef const char *key = text
+        cdef _Buffer data = _writable(out, name, "float32", memoryview(out).nbytes // 4)
+        self.enter()
+        status = art_engine_read(self.engine, key, data.data, data.n_bytes, &err)
+        self._leave(status, &err)
+
+    def write(self, name, data):
+        cdef art_error err
+        cdef int status
+        cdef bytes text = name.encode()
+        cdef const char *key = text
+        cdef _Buffer values = _typed(data, name, "float32", memoryview(data).nbytes // 4)
+        self.enter()
+        status = art_engine_write(self.engine, key, values.data, values.n_bytes, &err)
+        self._leave(status, &err)
+
+    def peek(self, tensor, out):
+        cdef art_error err
+        cdef int status
+        cdef uint32_t index = tensor
+        cdef _Buffer data = _Buffer(out)
+        if memoryview(out).readonly:
+            raise ShapeError("out is read-only, it cannot take the result")
+        self.enter()
+        status = art_engine_peek(self.engine, index, data.data, data.n_bytes, &err)
+        self._leave(status, &err)
+
+    def poke(self, tensor, data):
+        cdef art_error err
+        cdef int status
+        cdef uint32_t index = tensor
+        cdef _Buffer values = _Buffer(data)
+        self.enter()
+        status = art_engine_poke(self.engine, index, values.data, values.n_bytes, &err)
+        self._leave(status, &err)
+
+    def run_steps(self, first, last, n):
+        cdef art_error err
+        cdef int status
+        cdef uint32_t start = first, stop = last, rows = n
+        self.enter()
+        with nogil:
+            status = art_engine_run_steps(self.engine, start, stop, rows, &err)
+        self._leave(status, &err)
+
+    def save_safetensors(self, path):
+        cdef art_error err
+        cdef int status
+        cdef bytes text = os.fsencode(path)
+        cdef const char *place = text
+        self.enter()
+        with nogil:
+            status = art_engine_save_safetensors(self.engine, place, &err)
+        self._leave(status, &err)
+
+    def load_safetensors(self, path):
+        cdef art_error err
+        cdef int status
+        cdef bytes text = os.fsencode(path)
+        cdef const char *place = text
+        self.enter()
+        with nogil:
+            status = art_engine_load_safetensors(self.engine, place, &err)
+        self._leave(status, &err)
+
+    def checkpoint_save(self, directory, keep):
+        cdef art_error err
+        cdef int status
+        cdef uint32_t kept = keep
+        cdef bytes text = os.fsencode(directory)
+        cdef const char *place = text
+        self.enter()
+        with nogil:
+            status = art_checkpoint_save(self.engine, place, kept, &err)
+        self._leave(status, &err)
+
+    def checkpoint_load(self, directory):
+        cdef art_error err
+        cdef int status
+        cdef char note[4096]
+        cdef bytes text = os.fsencode(directory)
+        cdef const char *place = text
+        note[0] = 0
+        self.enter()
+        with nogil:
+            status = art_checkpoint_load(self.engine, place, note, sizeof(note), &err)
+        self._leave(status, &err)
+        return note.decode("utf-8", "replace")
+
+    def get_state(self):
+        cdef art_run_state state
+        self.enter()
+        art_engine_get_state(self.engine, &state)
+        self.busy = False
+        return state
+
+    def set_state(self, state=None, **fields):
+        cdef art_run_state new
+        values = {**self.get_state(), **(state or {}), **fields}
+        if len(values) != 8:
+            raise EngineError(f"the run's state has 8 fields, these were given: {sorted(values)}")
+        new = values
+        self.enter()
+        art_engine_set_state(self.engine, &new)
+        self.busy = False
+
+    def random_sample(self, seed, index, x, target):
+        cdef uint64_t key = seed, position = index
+        cdef _Buffer a = _writable(x, "x", "float32", self.facts.input_elements)
+        cdef _Buffer b = self.target_of(target, 1)
+        if memoryview(target).readonly:
+            raise ShapeError("target is read-only, it cannot take the result")
+        self.enter()
+        art_random_sample(self.engine, key, position, <float *> a.data, b.data)
+        self.busy = False
+
+
+def shuffle(seed, epoch, count, first, out):
+    """Write the sample indices at positions `first`, `first` + 1, ... of an epoch into `out`."""
+    cdef uint64_t key = seed, round_ = epoch, total = count, start = first, i
+    cdef uint64_t n = memoryview(out).nbytes // 8
+    cdef _Buffer data = _writable(out, "out", "uint64", n)
+    cdef uint64_t *rows = <uint64_t *> data.data
+    if start > total or n > total - start:
+        raise ShapeError(f"positions {start} to {start + n} of {total} samples were asked for")
+    with nogil:
+        for i in range(n):
+            rows[i] = art_shuffle(key, round_, total, start + i)
+
+
+def kernel_levels():
+    """Return the kernel levels that this processor can run, slowest first."""
+    cdef unsigned int n = 0, i
+    cdef const art_level *levels = art_levels(&n)
+    cdef const art_level *best = art_level_select(NULL)
+    names = []
+    for i in range(n):
+        if art_level_select(levels[i].name) != NULL:
+            names.append(levels[i].name.decode())
+        if best != NULL and levels[i].name == best.name:
+            break
+    return names
+
+
+def cpu_features():
+    """Return the feature bits of this processor (ART_CPU_* of kernels/core/cpu.h)."""
+    return art_cpu_features()
+
+
+def usable_cpus():
+    """Return how many processors this process may use."""
+    return art_cpu_usable()
+
+
+def crc32(data):
+    """Return zlib's CRC-32 of a buffer, computed by the C library."""
+    cdef _Buffer content = _Buffer(data)
+    cdef uint32_t crc
+    with nogil:
+        crc = art_crc32(0, content.data, content.n_bytes)
+    return crc
+
+
+def op_workspace(op, dims, attrs, threads):
+    """Return the scratch bytes that an operation needs, computed by the C library."""
+    cdef art_op_args args
+    cdef art_attr slots[16]
+    cdef const art_op *found = art_op_find(op)
+    cdef uint32_t i, j
+    if found == NULL or len(dims) != found.n_operands or len(attrs) != found.n_attrs:
+        raise ShapeError(f"operation {op}: {len(dims)} operands and {len(attrs)} attributes")
+    memset(&args, 0, sizeof(args))
+    args.attr = slots
+    args.n_operands = found.n_operands
+    args.threads = threads
+    for i in range(found.n_attrs):
+        if found.attr_kinds[i] == b"i"[0]:
+            slots[i].i = attrs[i]
+        else:
+            slots[i].f = attrs[i]
+    for i in range(found.n_operands):
+        shape = dims[i] or ()
+        if len(shape) > ART_MAX_DIMS:
+            raise ShapeError(f"operand {i} has {len(shape)} dimensions, at most {ART_MAX_DIMS}")
+        args.operand[i].ndim = len(shape)
+        args.operand[i].bytes = 1 if shape else 0
+        for j in range(ART_MAX_DIMS):
+            args.operand[i].dims[j] = shape[j] if j < len(shape) else 1
+    return 0 if found.workspace == NULL else found.workspace(&args)
+
+
+def version():
+    """Return the version of the C library."""
+    return art_version().decode()

@@ -1,0 +1,127 @@
+"""What the extension module uses of the C library."""
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+
+cdef extern from "armtrain.h" nogil:
+    ctypedef enum art_status:
+        ART_OK
+
+    ctypedef struct art_error:
+        char text[512]
+
+    ctypedef struct art_engine:
+        pass
+
+    ctypedef struct art_options:
+        uint64_t seed
+        uint32_t threads
+        uint32_t poison
+        const char *kernel_level
+        uint32_t ignore_memory
+
+    ctypedef struct art_run_state:
+        uint64_t seed
+        uint64_t step
+        uint64_t epoch
+        uint64_t position
+        uint64_t loss_samples
+        double loss_sum
+        double learning_rate_scale
+        uint64_t n_train
+
+    ctypedef struct art_info:
+        uint64_t arena_bytes
+        uint32_t batch_size
+        uint32_t threads
+        uint32_t n_tensors
+        uint32_t n_steps
+        uint32_t target_is_label
+        uint32_t n_classes
+        uint64_t input_elements
+        uint64_t target_elements
+        uint64_t output_elements
+        const char *kernel_level
+        uint8_t model_hash[32]
+
+    const char *art_version()
+    art_status art_engine_open(art_engine **engine, const void *plan, size_t plan_bytes,
+                               const art_options *options, art_error *err)
+    void art_engine_close(art_engine *engine)
+    void art_engine_info(const art_engine *engine, art_info *info)
+    art_status art_engine_initialize(art_engine *engine, art_error *err)
+    art_status art_engine_train_step(art_engine *engine, const float *x, const void *target,
+                                     uint32_t n, double *loss, art_error *err)
+    art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
+                                        uint32_t n, double *loss, uint64_t *correct,
+                                        art_error *err)
+    art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n, float *out,
+                                       art_error *err)
+    void art_engine_get_state(const art_engine *engine, art_run_state *state)
+    void art_engine_set_state(art_engine *engine, const art_run_state *state)
+    art_status art_engine_read(const art_engine *engine, const char *name, void *out,
+                               size_t n_bytes, art_error *err)
+    art_status art_engine_write(art_engine *engine, const char *name, const void *data,
+                                size_t n_bytes, art_error *err)
+    art_status art_engine_peek(const art_engine *engine, uint32_t tensor, void *out,
+                               size_t n_bytes, art_error *err)
+    art_status art_engine_poke(art_engine *engine, uint32_t tensor, const void *data,
+                               size_t n_bytes, art_error *err)
+    art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint32_t last, uint32_t n,
+                                    art_error *err)
+    art_status art_engine_save_safetensors(const art_engine *engine, const char *path,
+                                           art_error *err)
+    art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err)
+    art_status art_checkpoint_save(const art_engine *engine, const char *directory, uint32_t keep,
+                                   art_error *err)
+    art_status art_checkpoint_load(art_engine *engine, const char *directory, char *note,
+                                   size_t note_bytes, art_error *err)
+    void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,
+                           void *target)
+    uint64_t art_shuffle(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position)
+
+
+cdef extern from "core/cpu.h" nogil:
+    uint32_t art_cpu_features()
+    unsigned int art_cpu_usable()
+
+
+cdef extern from "core/crc32.h" nogil:
+    uint32_t art_crc32(uint32_t crc, const void *data, size_t n_bytes)
+
+
+cdef extern from "ops/ops.h" nogil:
+    enum:
+        ART_MAX_DIMS
+        ART_MAX_OPERANDS
+
+    ctypedef struct art_level:
+        const char *name
+
+    ctypedef struct art_array:
+        uint64_t bytes
+        uint32_t dims[6]
+        uint8_t ndim
+
+    ctypedef union art_attr:
+        int64_t i
+        double f
+
+    ctypedef struct art_op_args:
+        art_array operand[10]
+        const art_attr *attr
+        unsigned int n_operands
+        unsigned int threads
+
+    ctypedef uint64_t (*art_op_workspace)(const art_op_args *args) noexcept
+
+    ctypedef struct art_op:
+        uint8_t n_operands
+        uint8_t n_attrs
+        const char *attr_kinds
+        art_op_workspace workspace
+
+    const art_op *art_op_find(unsigned int code)
+    const art_level *art_levels(unsigned int *n)
+    const art_level *art_level_select(const char *name)

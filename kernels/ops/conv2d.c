@@ -1,0 +1,201 @@
+/* 2-D convolution and its gradients on channels-last images; the products are in product.h.
+ *
+ * x[N,H,W,C], w[G,KH,KW,C/G,O/G], y[N,OH,OW,O]; torch.nn.Conv2d's cross-correlation. */
+#include "ops/check.h"
+#include "ops/op_functions.h"
+#include "ops/product.h"
+
+enum { MOST = 1 << 20 }; /* largest stride, padding and dilation */
+
+_Static_assert((int)ART_CONV2D_FWD_A_STRIDE_H == (int)ART_CONV2D_GRAD_W_A_STRIDE_H &&
+                   (int)ART_CONV2D_FWD_A_GROUPS == (int)ART_CONV2D_GRAD_X_A_GROUPS,
+               "the three operations share their attributes");
+
+static art_conv_shape conv_shape(const art_op_args *args, unsigned x, unsigned y)
+{
+    const uint32_t *in = args->operand[x].dims, *out = args->operand[y].dims;
+    const art_attr *a = args->attr;
+    return (art_conv_shape){
+        .n = in[0], .in_h = in[1], .in_w = in[2], .in_c = in[3],
+        .out_h = out[1], .out_w = out[2], .out_c = out[3],
+        .stride_h = a[ART_CONV2D_FWD_A_STRIDE_H].i, .stride_w = a[ART_CONV2D_FWD_A_STRIDE_W].i,
+        .pad_h = a[ART_CONV2D_FWD_A_PAD_H].i, .pad_w = a[ART_CONV2D_FWD_A_PAD_W].i,
+        .dil_h = a[ART_CONV2D_FWD_A_DIL_H].i, .dil_w = a[ART_CONV2D_FWD_A_DIL_W].i,
+        .groups = a[ART_CONV2D_FWD_A_GROUPS].i,
+    };
+}
+
+static void set_kernel(art_conv_shape *shape, const art_array *w)
+{
+    shape->kernel_h = w->dims[1];
+    shape->kernel_w = w->dims[2];
+}
+
+static art_status check_attrs(const art_op_args *args, art_error *err)
+{
+    static const struct {
+        unsigned index;
+        const char *name;
+        int64_t least;
+    } attrs[] = {
+        {ART_CONV2D_FWD_A_STRIDE_H, "conv2d.stride_h", 1},
+        {ART_CONV2D_FWD_A_STRIDE_W, "conv2d.stride_w", 1},
+        {ART_CONV2D_FWD_A_PAD_H, "conv2d.pad_h", 0},
+        {ART_CONV2D_FWD_A_PAD_W, "conv2d.pad_w", 0},
+        {ART_CONV2D_FWD_A_DIL_H, "conv2d.dil_h", 1},
+        {ART_CONV2D_FWD_A_DIL_W, "conv2d.dil_w", 1},
+        {ART_CONV2D_FWD_A_GROUPS, "conv2d.groups", 1},
+    };
+    for (unsigned i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
+        ART_TRY(art_check_int(args, attrs[i].index, attrs[i].name, attrs[i].least, MOST, err));
+    }
+    return ART_OK;
+}
+
+/* Images x and y go with each other and with a kernel of kh * kw. */
+static art_status check_images(const art_op_args *args, unsigned x, const char *x_name, unsigned y,
+                               const char *y_name, uint32_t kh, uint32_t kw, art_error *err)
+{
+    ART_TRY(art_check_operand(args, x, x_name, ART_DTYPE_F32, 4, err));
+    ART_TRY(art_check_operand(args, y, y_name, ART_DTYPE_F32, 4, err));
+    ART_TRY(art_check_batched(args, x, x_name, 1, err));
+    ART_TRY(art_check_batched(args, y, y_name, 1, err));
+    art_conv_shape s = conv_shape(args, x, y);
+    ART_FAIL_IF(s.in_c % s.groups || s.out_c % s.groups, err, ART_SHAPE,
+                "%s: %lld and %lld channels cannot be split into %lld groups", x_name,
+                (long long)s.in_c, (long long)s.out_c, (long long)s.groups);
+    ART_FAIL_IF(kh > MOST || kw > MOST || s.in_h > INT32_MAX || s.in_w > INT32_MAX, err, ART_SHAPE,
+                "%s: kernel or image larger than 2^31", x_name);
+    uint32_t dims[4] = {
+        args->operand[x].dims[0],
+        (uint32_t)art_window_out(s.in_h, kh, s.stride_h, s.pad_h, s.dil_h),
+        (uint32_t)art_window_out(s.in_w, kw, s.stride_w, s.pad_w, s.dil_w),
+        args->operand[y].dims[3],
+    };
+    return art_check_dims(args, y, y_name, dims, err);
+}
+
+static art_status check_weight(const art_op_args *args, unsigned slot, const char *name,
+                               art_error *err)
+{
+    ART_TRY(check_attrs(args, err));
+    ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_F32, 5, err));
+    return art_check_batched(args, slot, name, 0, err);
+}
+
+static art_status check_weight_dims(const art_op_args *args, unsigned slot, const char *name,
+                                    unsigned x, unsigned y, art_error *err)
+{
+    art_conv_shape s = conv_shape(args, x, y);
+    const uint32_t *w = args->operand[slot].dims;
+    uint32_t dims[5] = {(uint32_t)s.groups, w[1], w[2], (uint32_t)(s.in_c / s.groups),
+                        (uint32_t)(s.out_c / s.groups)};
+    return art_check_dims(args, slot, name, dims, err);
+}
+
+static uint64_t kernel_terms(const art_array *w, unsigned channel_axis)
+{
+    return art_mul_saturated((uint64_t)w->dims[1] * w->dims[2], w->dims[channel_axis]);
+}
+
+uint64_t art_op_conv2d_fwd_workspace(const art_op_args *args)
+{
+    const art_array *w = &args->operand[ART_CONV2D_FWD_W];
+    return art_product_workspace(kernel_terms(w, 3), w->dims[4], args->threads);
+}
+
+art_status art_op_conv2d_fwd_check(const art_op_args *args, art_error *err)
+{
+    enum { X = ART_CONV2D_FWD_X, W = ART_CONV2D_FWD_W, B = ART_CONV2D_FWD_B, Y = ART_CONV2D_FWD_Y };
+    const uint32_t *w = args->operand[W].dims;
+    ART_TRY(check_weight(args, W, "conv2d_fwd.w", err));
+    ART_TRY(check_images(args, X, "conv2d_fwd.x", Y, "conv2d_fwd.y", w[1], w[2], err));
+    ART_TRY(check_weight_dims(args, W, "conv2d_fwd.w", X, Y, err));
+    ART_TRY(art_check_optional_vector(args, B, "conv2d_fwd.b", ART_DTYPE_F32,
+                                      args->operand[Y].dims[3], err));
+    return art_check_workspace(args, ART_CONV2D_FWD_WS, "conv2d_fwd.ws",
+                               art_op_conv2d_fwd_workspace(args), err);
+}
+
+art_status art_op_conv2d_fwd_run(const art_op_args *args, art_error *err)
+{
+    const art_array *o = args->operand;
+    art_conv_shape shape = conv_shape(args, ART_CONV2D_FWD_X, ART_CONV2D_FWD_Y);
+    (void)err;
+    set_kernel(&shape, &o[ART_CONV2D_FWD_W]);
+    art_conv_forward(args, &shape, o[ART_CONV2D_FWD_X].data, o[ART_CONV2D_FWD_W].data,
+                     o[ART_CONV2D_FWD_B].data, o[ART_CONV2D_FWD_Y].data, o[ART_CONV2D_FWD_WS].data);
+    return ART_OK;
+}
+
+/* Without a weight gradient (bias alone is trained) the kernel's size is not needed. */
+uint64_t art_op_conv2d_grad_w_workspace(const art_op_args *args)
+{
+    const art_array *dy = &args->operand[ART_CONV2D_GRAD_W_DY];
+    const art_array *dw = &args->operand[ART_CONV2D_GRAD_W_DW];
+    uint64_t pixels = art_mul_saturated((uint64_t)dy->dims[0] * dy->dims[1], dy->dims[2]);
+    return dw->ndim ? art_product_workspace(pixels, dw->dims[4], args->threads) : 0;
+}
+
+art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err)
+{
+    enum { X = ART_CONV2D_GRAD_W_X, DY = ART_CONV2D_GRAD_W_DY, DW = ART_CONV2D_GRAD_W_DW };
+    if (art_present(args, DW)) {
+        const uint32_t *w = args->operand[DW].dims;
+        ART_TRY(check_weight(args, DW, "conv2d_grad_w.dw", err));
+        ART_TRY(check_images(args, X, "conv2d_grad_w.x", DY, "conv2d_grad_w.dy", w[1], w[2], err));
+        ART_TRY(check_weight_dims(args, DW, "conv2d_grad_w.dw", X, DY, err));
+    } else {
+        ART_TRY(check_attrs(args, err));
+        ART_TRY(art_check_operand(args, X, "conv2d_grad_w.x", ART_DTYPE_F32, 4, err));
+        ART_TRY(art_check_operand(args, DY, "conv2d_grad_w.dy", ART_DTYPE_F32, 4, err));
+    }
+    ART_TRY(art_check_optional_vector(args, ART_CONV2D_GRAD_W_DB, "conv2d_grad_w.db", ART_DTYPE_F32,
+                                      args->operand[DY].dims[3], err));
+    return art_check_workspace(args, ART_CONV2D_GRAD_W_WS, "conv2d_grad_w.ws",
+                               art_op_conv2d_grad_w_workspace(args), err);
+}
+
+art_status art_op_conv2d_grad_w_run(const art_op_args *args, art_error *err)
+{
+    const art_array *o = args->operand;
+    art_conv_shape shape = conv_shape(args, ART_CONV2D_GRAD_W_X, ART_CONV2D_GRAD_W_DY);
+    (void)err;
+    if (o[ART_CONV2D_GRAD_W_DW].data) {
+        set_kernel(&shape, &o[ART_CONV2D_GRAD_W_DW]);
+        art_conv_grad_w(args, &shape, o[ART_CONV2D_GRAD_W_X].data, o[ART_CONV2D_GRAD_W_DY].data,
+                        o[ART_CONV2D_GRAD_W_DW].data, o[ART_CONV2D_GRAD_W_WS].data);
+    }
+    if (o[ART_CONV2D_GRAD_W_DB].data) {
+        art_conv_grad_b(args, &shape, o[ART_CONV2D_GRAD_W_DY].data, o[ART_CONV2D_GRAD_W_DB].data);
+    }
+    return ART_OK;
+}
+
+uint64_t art_op_conv2d_grad_x_workspace(const art_op_args *args)
+{
+    const art_array *w = &args->operand[ART_CONV2D_GRAD_X_W];
+    return art_product_workspace(kernel_terms(w, 4), w->dims[3], args->threads);
+}
+
+art_status art_op_conv2d_grad_x_check(const art_op_args *args, art_error *err)
+{
+    enum { DY = ART_CONV2D_GRAD_X_DY, W = ART_CONV2D_GRAD_X_W, DX = ART_CONV2D_GRAD_X_DX };
+    const uint32_t *w = args->operand[W].dims;
+    ART_TRY(check_weight(args, W, "conv2d_grad_x.w", err));
+    ART_TRY(check_images(args, DX, "conv2d_grad_x.dx", DY, "conv2d_grad_x.dy", w[1], w[2], err));
+    ART_TRY(check_weight_dims(args, W, "conv2d_grad_x.w", DX, DY, err));
+    return art_check_workspace(args, ART_CONV2D_GRAD_X_WS, "conv2d_grad_x.ws",
+                               art_op_conv2d_grad_x_workspace(args), err);
+}
+
+art_status art_op_conv2d_grad_x_run(const art_op_args *args, art_error *err)
+{
+    const art_array *o = args->operand;
+    art_conv_shape shape = conv_shape(args, ART_CONV2D_GRAD_X_DX, ART_CONV2D_GRAD_X_DY);
+    (void)err;
+    set_kernel(&shape, &o[ART_CONV2D_GRAD_X_W]);
+    art_conv_grad_x(args, &shape, o[ART_CONV2D_GRAD_X_DY].data, o[ART_CONV2D_GRAD_X_W].data,
+                    o[ART_CONV2D_GRAD_X_DX].data, o[ART_CONV2D_GRAD_X_WS].data);
+    return ART_OK;
+}

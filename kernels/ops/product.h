@@ -1,0 +1,39 @@
+/* Matrix products with gathered rows: what linear layers and convolutions have in common.
+ *
+ * A linear layer is a 1x1 convolution of 1x1 images. Work is split into output tiles; every
+ * thread packs its own weight panel into its share of the workspace. Summation order is a
+ * function of the shape alone: blocks of at most ART_GEMM_KC terms, taps in ascending order. */
+#ifndef ART_OPS_PRODUCT_H
+#define ART_OPS_PRODUCT_H
+
+#include "ops/ops.h"
+
+typedef struct art_conv_shape {
+    int64_t n, in_h, in_w, in_c, out_h, out_w, out_c;
+    int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups;
+} art_conv_shape;
+
+/* Workspace bytes of a product with `terms` terms per element and `columns` columns. */
+uint64_t art_product_workspace(uint64_t terms, uint64_t columns, unsigned threads);
+
+/* y = x * w + b; arrays in arena layout, b may be NULL. */
+void art_conv_forward(const art_op_args *args, const art_conv_shape *shape, const float *x,
+                      const float *w, const float *b, float *y, void *workspace);
+void art_conv_grad_x(const art_op_args *args, const art_conv_shape *shape, const float *dy,
+                     const float *w, float *dx, void *workspace);
+void art_conv_grad_w(const art_op_args *args, const art_conv_shape *shape, const float *x,
+                     const float *dy, float *dw, void *workspace);
+/* db = sum of dy over all pixels, in blocks of ART_GEMM_KC pixels, block sums in order. */
+void art_conv_grad_b(const art_op_args *args, const art_conv_shape *shape, const float *dy,
+                     float *db);
+
+/* The part of the workspace that belongs to one thread. */
+static inline float *art_product_scratch(void *workspace, size_t floats_per_thread, unsigned thread)
+{
+    return (float *)workspace + floats_per_thread * thread;
+}
+
+/* Floats of one thread's part. */
+uint64_t art_product_floats(uint64_t terms, uint64_t columns);
+
+#endif

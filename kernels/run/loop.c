@@ -1,0 +1,310 @@
+#include "loop.h"
+
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "engine/checkpoint.h"
+
+#define NOTE_BYTES 4096
+
+static volatile sig_atomic_t stop_signal;
+
+static void remember(int number) {
+    stop_signal = number;
+}
+
+void run_catch_signals(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = remember;
+    action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    /* A full disk or a file size limit is an error of one write, not the end of the process. */
+    action.sa_handler = SIG_IGN;
+    action.sa_flags = 0;
+    sigaction(SIGXFSZ, &action, NULL);
+    sigaction(SIGPIPE, &action, NULL);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* The engine counts the steps itself. */
+static void store_state(run_loop *l) {
+    art_run_state inside;
+    art_engine_get_state(l->engine, &inside);
+    l->state.step = inside.step;
+    art_engine_set_state(l->engine, &l->state);
+}
+
+static art_status save(run_loop *l, art_error *err) {
+    if (l->options->checkpoint == NULL) {
+        return ART_OK;
+    }
+    store_state(l);
+    return art_checkpoint_save(l->engine, l->options->checkpoint, ART_CKPT_KEEP, err);
+}
+
+/* Does DIR hold checkpoints? A directory that is missing holds none. */
+static art_status find_checkpoint(const char *path, bool *found, uint64_t *step, art_error *err) {
+    art_dir dir;
+    bool missing;
+    *found = false;
+    art_status status = art_dir_open(&dir, path, &missing, err);
+    if (status == ART_OK) {
+        status = art_ckpt_newest(&dir, UINT64_MAX, found, step, err);
+        art_dir_close(&dir);
+    }
+    return missing ? ART_OK : status;
+}
+
+static art_status check_resumed(const run_loop *l, const art_run_state *state, art_error *err) {
+    ART_FAIL_IF(state->seed != l->options->seed, err, ART_DATA,
+                "the checkpoint was made with seed %llu, this run has seed %llu; the order of "
+                "samples would differ: use --seed %llu",
+                (unsigned long long)state->seed, (unsigned long long)l->options->seed,
+                (unsigned long long)state->seed);
+    ART_FAIL_IF(state->n_train != 0 && state->n_train != l->train.count, err, ART_DATA,
+                "the checkpoint was made with %llu training samples, the data have %llu: use the "
+                "same data, or start a new run in another directory",
+                (unsigned long long)state->n_train, (unsigned long long)l->train.count);
+    return ART_OK;
+}
+
+static art_status resume(run_loop *l, art_error *err) {
+    char note[NOTE_BYTES];
+    art_status status = art_checkpoint_load(l->engine, l->options->checkpoint, note, sizeof note,
+                                            err);
+    size_t length = strlen(note);
+    if (length > 0) {
+        note[length - (note[length - 1] == '\n')] = '\0';
+        run_note(l->options, "%s", note);
+    }
+    ART_TRY(status);
+    art_engine_get_state(l->engine, &l->state);
+    ART_TRY(check_resumed(l, &l->state, err));
+    run_note(l->options,
+             "resumed at step %llu: %llu epoch(s) complete, %llu samples into the next",
+             (unsigned long long)l->state.step, (unsigned long long)l->state.epoch,
+             (unsigned long long)l->state.position);
+    return ART_OK;
+}
+
+static art_status prepare_directory(run_loop *l, art_error *err) {
+    const run_options *o = l->options;
+    bool found;
+    uint64_t step = 0;
+    if (o->checkpoint == NULL) {
+        return ART_OK;
+    }
+    ART_TRY(find_checkpoint(o->checkpoint, &found, &step, err));
+    ART_FAIL_IF(found && !o->resume, err, ART_IO,
+                "%s holds checkpoints of an earlier run, newest of step %llu: continue it with "
+                "--resume, or choose another directory",
+                o->checkpoint, (unsigned long long)step);
+    ART_TRY(art_dir_make(o->checkpoint, err));
+    if (o->resume && !found) {
+        run_note(o, "no checkpoint in %s yet: starting from the beginning", o->checkpoint);
+    }
+    return o->resume && found ? resume(l, err) : ART_OK;
+}
+
+/* Batch normalisation over one value has no variance: refuse data whose last batch would come to
+ * that before the first step. */
+static art_status check_smallest_batch(const run_loop *l, art_error *err) {
+    const art_plan *plan = &l->engine->plan;
+    const art_phase_io *io = &l->engine->io[ART_PHASE_TRAIN];
+    uint64_t batch = l->info.batch_size, rest = l->train.count % batch;
+    if (rest != 1 && !(rest == 0 && batch == 1)) {
+        return ART_OK;
+    }
+    for (uint32_t step = io->first; step < io->last; step++) {
+        if (plan->steps[step].op != ART_OP_BATCHNORM2D_FWD) {
+            continue;
+        }
+        const art_plan_tensor *x =
+            &plan->tensors[art_plan_operand(plan, step, ART_BATCHNORM2D_FWD_X)];
+        ART_FAIL_IF(x->dims[1] == 1 && x->dims[2] == 1, err, ART_SHAPE,
+                    "%llu samples in batches of %llu leave a last batch of 1, which gives batch "
+                    "normalisation '%s' one value a channel and no variance; plan with another "
+                    "--batch, or leave one sample out",
+                    (unsigned long long)l->train.count, (unsigned long long)batch,
+                    plan->strings + plan->steps[step].layer);
+    }
+    return ART_OK;
+}
+
+static art_status check_phases(const run_loop *l, art_error *err) {
+    ART_FAIL_IF(l->engine->io[ART_PHASE_TRAIN].input == ART_PLAN_NONE, err, ART_USE,
+                "the plan has no steps to train: plan it again with them");
+    ART_FAIL_IF(l->options->validation != NULL &&
+                    l->engine->io[ART_PHASE_EVALUATE].input == ART_PLAN_NONE,
+                err, ART_USE,
+                "the plan has no steps to evaluate: plan it again with them, or leave out "
+                "--validation");
+    return check_smallest_batch(l, err);
+}
+
+static art_status train_batch(run_loop *l, art_error *err) {
+    const art_phase_io *io = &l->engine->io[ART_PHASE_TRAIN];
+    double began = now(), loss;
+    uint64_t left = l->train.count - l->state.position;
+    uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t row = art_shuffle(l->options->seed, l->state.epoch, l->train.count,
+                                   l->state.position + i);
+        ART_TRY(run_source_put(&l->train, l->engine, ART_PHASE_TRAIN, row, i, l->labels, err));
+    }
+    const void *target = l->info.target_is_label
+                             ? l->labels
+                             : art_engine_tensor_data(l->engine, io->target);
+    art_status status = art_engine_train_step(
+        l->engine, art_engine_tensor_data(l->engine, io->input), target, n, &loss, err);
+    if (status == ART_NONFINITE) {
+        run_note(l->options, "epoch %llu, samples %llu to %llu; checkpoints are as they were",
+                 (unsigned long long)l->state.epoch + 1, (unsigned long long)l->state.position,
+                 (unsigned long long)(l->state.position + n - 1));
+    }
+    ART_TRY(status);
+    l->state.loss_sum += loss * n;
+    l->state.loss_samples += n;
+    l->state.position += n;
+    l->trained += n;
+    l->seconds += now() - began;
+    return ART_OK;
+}
+
+/* Mean loss and accuracy over the validation data; gives up when a signal arrives. */
+static art_status validate(run_loop *l, art_error *err) {
+    const art_phase_io *io = &l->engine->io[ART_PHASE_EVALUATE];
+    double sum = 0.0, loss;
+    uint64_t right = 0, correct, count = l->validation.count;
+    const void *target = l->info.target_is_label
+                             ? l->labels
+                             : art_engine_tensor_data(l->engine, io->target);
+    for (uint64_t first = 0; first < count && stop_signal == 0;) {
+        uint64_t left = count - first;
+        uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;
+        for (uint32_t i = 0; i < n; i++) {
+            ART_TRY(run_source_put(&l->validation, l->engine, ART_PHASE_EVALUATE, first + i, i,
+                                   l->labels, err));
+        }
+        ART_TRY(art_engine_evaluate_step(l->engine, art_engine_tensor_data(l->engine, io->input),
+                                         target, n, &loss, &correct, err));
+        sum += loss * n;
+        right += correct;
+        first += n;
+    }
+    l->record.validated = true;
+    l->record.has_accuracy = l->info.target_is_label != 0;
+    l->record.val_loss = sum / (double)count;
+    l->record.val_accuracy = (double)right / (double)count;
+    return ART_OK;
+}
+
+/* The epoch's samples are trained: validate, tell, and count it. */
+static art_status finish_epoch(run_loop *l, art_error *err) {
+    run_record *r = &l->record;
+    memset(r, 0, sizeof *r);
+    if (l->options->validation != NULL) {
+        ART_TRY(validate(l, err));
+        if (stop_signal != 0) {
+            return save(l, err); /* validates again when resumed */
+        }
+    }
+    r->epoch = l->state.epoch + 1;
+    r->kernel_level = l->info.kernel_level;
+    r->train_loss = l->state.loss_sum / (double)l->state.loss_samples;
+    r->seconds = l->seconds;
+    r->samples_per_second = l->seconds > 0.0 ? (double)l->trained / l->seconds : 0.0;
+    r->arena_bytes = l->info.arena_bytes;
+    r->peak_rss_bytes = run_peak_rss_bytes();
+    l->state.epoch++;
+    l->state.position = l->state.loss_samples = 0;
+    l->state.loss_sum = 0.0;
+    store_state(l);
+    l->epochs++;
+    ART_TRY(run_log_write(l->log, l->options->log, r, err));
+    run_report(l->options, l->options->epochs, r);
+    return save(l, err);
+}
+
+static art_status train_epoch(run_loop *l, art_error *err) {
+    uint64_t every = l->options->checkpoint_every;
+    l->seconds = 0.0;
+    l->trained = 0;
+    while (l->state.position < l->train.count) {
+        ART_TRY(train_batch(l, err));
+        if (l->state.position == l->train.count) {
+            break;
+        }
+        if (stop_signal != 0) {
+            return save(l, err);
+        }
+        art_run_state inside;
+        art_engine_get_state(l->engine, &inside);
+        if (every != 0 && inside.step % every == 0) {
+            ART_TRY(save(l, err));
+        }
+    }
+    return finish_epoch(l, err);
+}
+
+static void tell_stop(const run_loop *l) {
+    if (l->options->checkpoint == NULL) {
+        run_note(l->options, "stopped; without a checkpoint directory the run is not saved");
+    } else {
+        run_note(l->options, "stopped; a checkpoint is in %s, continue with --resume",
+                 l->options->checkpoint);
+    }
+}
+
+static art_status begin(run_loop *l, art_error *err) {
+    const run_options *o = l->options;
+    art_engine_get_state(l->engine, &l->state);
+    ART_TRY(check_phases(l, err));
+    ART_TRY(prepare_directory(l, err));
+    if (l->train.count < l->info.batch_size) {
+        run_note(o,
+                 "note: %llu samples are fewer than the planned batch of %u: every epoch is one "
+                 "batch of %llu",
+                 (unsigned long long)l->train.count, l->info.batch_size,
+                 (unsigned long long)l->train.count);
+    }
+    if (l->state.n_train != l->train.count) {
+        l->state.position = l->state.loss_samples = 0;
+        l->state.loss_sum = 0.0;
+        l->state.n_train = l->train.count;
+    }
+    store_state(l);
+    if (l->state.epoch >= o->epochs) {
+        run_note(o, "already finished: %llu of %llu epochs are complete, nothing to do",
+                 (unsigned long long)l->state.epoch, (unsigned long long)o->epochs);
+    }
+    return run_log_open(o->log, l->state.epoch, &l->log, err);
+}
+
+art_status run_train(run_loop *l, art_error *err) {
+    l->log = -1;
+    ART_TRY(begin(l, err));
+    art_status status = ART_OK;
+    while (status == ART_OK && l->state.epoch < l->options->epochs && stop_signal == 0) {
+        status = train_epoch(l, err);
+    }
+    if (l->log >= 0) {
+        close(l->log);
+    }
+    ART_TRY(status);
+    if (stop_signal != 0) {
+        l->stopped = stop_signal;
+        tell_stop(l);
+    }
+    return ART_OK;
+}

@@ -1,0 +1,34 @@
+/* The training loop. The Python package's loop (armtrain/runtime/loop.py) does the same: epoch e
+ * trains the samples art_shuffle(seed, e, count, 0), art_shuffle(seed, e, count, 1), ... in batches
+ * of the planned size, the last one as small as it is; an epoch's loss is the sum over its batches,
+ * in order and in double precision, of loss times samples, divided by all samples. */
+#ifndef ART_RUN_LOOP_H
+#define ART_RUN_LOOP_H
+
+#include "options.h"
+#include "report.h"
+#include "source.h"
+
+typedef struct run_loop {
+    const run_options *options;
+    art_engine *engine;
+    art_info info;
+    run_source train;
+    run_source validation; /* used with --validation */
+    int32_t *labels;       /* of one batch */
+    art_run_state state;
+    double seconds;        /* training time of this epoch and process */
+    uint64_t trained;      /* samples in it */
+    uint64_t epochs;       /* completed by this process */
+    run_record record;     /* of the last of them */
+    int log;
+    int stopped;           /* the signal that ended the run, 0: none */
+} run_loop;
+
+/* Let the first SIGINT or SIGTERM only raise a flag; a second one takes its normal course. */
+void run_catch_signals(void);
+
+/* Train until --epochs are complete or a signal asks to stop. Everything is open and checked. */
+art_status run_train(run_loop *loop, art_error *err);
+
+#endif

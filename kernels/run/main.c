@@ -1,0 +1,110 @@
+/* armtrain-run: train a plan without Python. The engine does everything; this is the command line,
+ * the data readers and the loop around it. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "loop.h"
+
+static run_loop loop;
+
+static void complain(const char *text) {
+    char line[1024];
+    int n = snprintf(line, sizeof line, "armtrain-run: %s\n", text);
+    if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line)) {
+        return;
+    }
+}
+
+/* The exit code of a status: its tens digit is the group. */
+static int exit_code(art_status status) {
+    switch (status / 10) {
+    case 0:
+        return RUN_EXIT_OK;
+    case 2:
+        return RUN_EXIT_DOES_NOT_FIT;
+    case 3:
+        return RUN_EXIT_STORAGE;
+    default:
+        return RUN_EXIT_FAILED;
+    }
+}
+
+static void *map_bytes(size_t bytes, int fd) {
+    int flags = MAP_PRIVATE | (fd < 0 ? MAP_ANONYMOUS : 0);
+    int protection = fd < 0 ? PROT_READ | PROT_WRITE : PROT_READ;
+    void *memory = mmap(NULL, bytes, protection, flags, fd, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* The engine copies the plan's bytes: they are mapped only while it opens. */
+static art_status open_engine(const run_options *o, art_error *err) {
+    art_file file;
+    art_options options = {.seed = o->seed, .threads = (uint32_t)o->threads};
+    ART_TRY(art_file_open(&file, o->plan, err));
+    bool plausible = file.bytes >= 1 && file.bytes <= SIZE_MAX / 2;
+    void *plan = plausible ? map_bytes((size_t)file.bytes, file.fd) : NULL;
+    art_file_close(&file);
+    ART_FAIL_IF(plan == NULL, err, ART_PLAN_FORMAT, "%s is no plan: it has %llu bytes", o->plan,
+                (unsigned long long)file.bytes);
+    art_status status = art_engine_open(&loop.engine, plan, (size_t)file.bytes, &options, err);
+    munmap(plan, (size_t)file.bytes);
+    ART_TRY(status);
+    ART_TRY(art_engine_initialize(loop.engine, err));
+    art_engine_info(loop.engine, &loop.info);
+    loop.labels = map_bytes((size_t)loop.info.batch_size * sizeof loop.labels[0], -1);
+    ART_FAIL_IF(loop.labels == NULL, err, ART_MEMORY_MAP, "no memory for the labels of a batch");
+    run_note(o, "%s: arena %llu bytes, kernels %s, threads %u", o->plan,
+             (unsigned long long)loop.info.arena_bytes, loop.info.kernel_level, loop.info.threads);
+    return o->weights == NULL ? ART_OK : art_engine_load_safetensors(loop.engine, o->weights, err);
+}
+
+static art_status run(const run_options *o, art_error *err) {
+    ART_TRY(open_engine(o, err));
+    ART_TRY(run_source_open(&loop.train, loop.engine, err));
+    if (o->validation != NULL) {
+        ART_TRY(run_source_open(&loop.validation, loop.engine, err));
+    }
+    run_catch_signals();
+    ART_TRY(run_train(&loop, err));
+    if (o->save != NULL && loop.stopped == 0) {
+        ART_TRY(art_engine_save_safetensors(loop.engine, o->save, err));
+        run_note(o, "weights: %s", o->save);
+    }
+    if (loop.stopped == 0) {
+        run_summary(o, loop.epochs, loop.epochs > 0 ? &loop.record : NULL, &loop.info);
+    }
+    return ART_OK;
+}
+
+static int usage(const char *why) {
+    complain(why);
+    complain("see armtrain-run --help");
+    return RUN_EXIT_USAGE;
+}
+
+int main(int argc, char **argv) {
+    static run_options options;
+    art_error err = {.text = ""};
+    char why[512];
+    if (!run_parse_options(argc, argv, &options, why, sizeof why)) {
+        return usage(why);
+    }
+    if (options.help || options.version) {
+        const char *text = options.help ? run_usage : "armtrain-run " ART_VERSION "\n";
+        return write(STDOUT_FILENO, text, strlen(text)) < 0 ? RUN_EXIT_FAILED : RUN_EXIT_OK;
+    }
+    if (!run_parse_spec(options.data, &loop.train.spec, why, sizeof why) ||
+        (options.validation != NULL &&
+         !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why))) {
+        return usage(why);
+    }
+    loop.options = &options;
+    art_status status = run(&options, &err);
+    if (status != ART_OK) {
+        complain(err.text);
+    }
+    art_engine_close(loop.engine);
+    return loop.stopped != 0 ? 128 + loop.stopped : exit_code(status);
+}

@@ -1,0 +1,592 @@
+/* The one body of the vec family: a level's file defines ART_VEC_LEVEL (suffix of the names) and
+ * ART_VEC_WIDTH (floats of one register) and includes this. Only speed depends on either.
+ *
+ * Element-wise loops are plain and left to the compiler; IVDEP tells it that arrays are either
+ * the same or disjoint. Reductions spell out their partial results. Nothing here may depend on
+ * alignment, on the place of a tile, or on contraction of a product into a sum. */
+#include "core/philox.h"
+#include "ukernel/math.h"
+#include "ukernel/vec/vec.h"
+
+#define ART_PASTE2(a, b, c) a##b##_##c
+#define ART_PASTE(a, b, c) ART_PASTE2(a, b, c)
+#define FN(name) ART_PASTE(art_vec_, name, ART_VEC_LEVEL)
+#define IVDEP _Pragma("GCC ivdep")
+#define INLINE static inline __attribute__((always_inline))
+
+/* One register of floats; `loose` is the same at any float's address. */
+typedef float vfloat __attribute__((vector_size(4 * ART_VEC_WIDTH)));
+typedef float loose __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), may_alias));
+
+INLINE vfloat load(const float *p)
+{
+    return *(const loose *)p;
+}
+
+INLINE void store(float *p, vfloat v)
+{
+    *(loose *)p = v;
+}
+
+/* ---- element by element ---- */
+
+void FN(relu)(float *y, const float *x, size_t n)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        y[i] = x[i] <= 0.0f ? 0.0f : x[i]; /* false for NaN */
+    }
+}
+
+void FN(relu_grad)(float *dx, const float *y, const float *dy, size_t n)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        float d = dy[i];
+        dx[i] = y[i] > 0.0f ? d : 0.0f;
+    }
+}
+
+void FN(tanh)(float *y, const float *x, size_t n)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        y[i] = art_tanhf(x[i]);
+    }
+}
+
+void FN(tanh_grad)(float *dx, const float *y, const float *dy, size_t n)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        dx[i] = dy[i] * (1.0f - y[i] * y[i]);
+    }
+}
+
+void FN(add)(float *y, const float *a, const float *b, size_t n)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        y[i] = a[i] + b[i];
+    }
+}
+
+void FN(scale)(float *y, const float *x, float k, size_t n)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        y[i] = x[i] * k;
+    }
+}
+
+enum { MASK_BLOCKS = 16 };
+
+/* Random words of MASK_BLOCKS consecutive Philox blocks, word w of block b at out[4 b + w]. */
+INLINE void random_words(uint32_t out[4 * MASK_BLOCKS], const art_vec_mask *mask, uint64_t block)
+{
+    uint32_t c0[MASK_BLOCKS], c1[MASK_BLOCKS], c2[MASK_BLOCKS], c3[MASK_BLOCKS];
+    uint32_t k0 = (uint32_t)mask->seed, k1 = (uint32_t)(mask->seed >> 32);
+    for (int b = 0; b < MASK_BLOCKS; b++) {
+        c0[b] = (uint32_t)(block + (uint64_t)b);
+        c1[b] = (uint32_t)((block + (uint64_t)b) >> 32);
+        c2[b] = (uint32_t)mask->stream;
+        c3[b] = (uint32_t)(mask->stream >> 32);
+    }
+    for (int round = 0; round < ART_PHILOX_ROUNDS; round++) {
+        for (int b = 0; b < MASK_BLOCKS; b++) {
+            art_philox_round(&c0[b], &c1[b], &c2[b], &c3[b], k0, k1);
+        }
+        k0 += ART_PHILOX_W0;
+        k1 += ART_PHILOX_W1;
+    }
+    for (int b = 0; b < MASK_BLOCKS; b++) {
+        out[4 * b] = c0[b];
+        out[4 * b + 1] = c1[b];
+        out[4 * b + 2] = c2[b];
+        out[4 * b + 3] = c3[b];
+    }
+}
+
+void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask, uint64_t first)
+{
+    uint32_t words[4 * MASK_BLOCKS];
+    for (size_t done = 0; done < n;) {
+        uint64_t index = first + done;
+        size_t skip = (size_t)(index & 3);
+        size_t count = 4 * MASK_BLOCKS - skip < n - done ? 4 * MASK_BLOCKS - skip : n - done;
+        const float *from = x + done;
+        float *to = y + done;
+        random_words(words, mask, index >> 2);
+        IVDEP for (size_t i = 0; i < count; i++)
+        {
+            float kept = from[i] * mask->scale;
+            to[i] = words[skip + i] >> 8 >= mask->threshold ? kept : 0.0f;
+        }
+        done += count;
+    }
+}
+
+/* One loop per combination of the flags, each without branches. */
+INLINE void sgd_loop(float *w, const float *g, float *buffer, size_t n, art_vec_sgd k)
+{
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        float d = g[i] * k.scale + k.weight_decay * w[i];
+        if (buffer) {
+            float b = k.first ? d : k.momentum * buffer[i] + k.damp * d;
+            buffer[i] = b;
+            d = k.nesterov ? d + k.momentum * b : b;
+        }
+        w[i] -= k.lr * d;
+    }
+}
+
+void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sgd *k)
+{
+    art_vec_sgd c = *k;
+    if (!buffer) {
+        sgd_loop(w, g, NULL, n, c);
+    } else if (c.first && c.nesterov) {
+        c.first = 1, c.nesterov = 1;
+        sgd_loop(w, g, buffer, n, c);
+    } else if (c.first) {
+        c.first = 1, c.nesterov = 0;
+        sgd_loop(w, g, buffer, n, c);
+    } else if (c.nesterov) {
+        c.first = 0, c.nesterov = 1;
+        sgd_loop(w, g, buffer, n, c);
+    } else {
+        c.first = 0, c.nesterov = 0;
+        sgd_loop(w, g, buffer, n, c);
+    }
+}
+
+void FN(adam)(float *w, const float *g, float *m, float *v, size_t n, const art_vec_adam *k)
+{
+    const art_vec_adam c = *k;
+    IVDEP for (size_t i = 0; i < n; i++)
+    {
+        float d = g[i] * c.scale + c.weight_decay * w[i];
+        float first = m[i] + c.rest1 * (d - m[i]);
+        float second = c.beta2 * v[i] + c.rest2 * (d * d);
+        m[i] = first;
+        v[i] = second;
+        w[i] -= c.rate * (first / (sqrtf(second) / c.root + c.eps));
+    }
+}
+
+/* ---- reductions to one number: element i belongs to partial result i mod LANES ---- */
+
+enum { LANES = 16 };
+
+INLINE double fold(double acc[LANES])
+{
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        for (int j = 0; j < half; j++) {
+            acc[j] += acc[j + half];
+        }
+    }
+    return acc[0];
+}
+
+double FN(sum_squares)(const float *x, size_t n)
+{
+    double acc[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        for (int j = 0; j < LANES; j++) {
+            double v = (double)x[i + (size_t)j];
+            acc[j] += v * v;
+        }
+    }
+    for (size_t j = 0; i + j < n; j++) {
+        acc[j] += (double)x[i + j] * (double)x[i + j];
+    }
+    return fold(acc);
+}
+
+INLINE void error_block(double *acc, float *dy, const float *y, const float *t, float k, size_t n)
+{
+    float e[LANES];
+    for (size_t j = 0; j < n; j++) {
+        e[j] = y[j] - t[j];
+        acc[j] += (double)e[j] * (double)e[j];
+    }
+    if (dy) {
+        for (size_t j = 0; j < n; j++) {
+            dy[j] = e[j] * k;
+        }
+    }
+}
+
+double FN(squared_error)(float *dy, const float *y, const float *t, float k, size_t n)
+{
+    double acc[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        error_block(acc, dy ? dy + i : NULL, y + i, t + i, k, LANES);
+    }
+    error_block(acc, dy ? dy + i : NULL, y + i, t + i, k, n - i);
+    return fold(acc);
+}
+
+float FN(row_max)(const float *x, size_t n)
+{
+    float best[LANES];
+    size_t i = 0;
+    for (int j = 0; j < LANES; j++) {
+        best[j] = -INFINITY;
+    }
+    for (; i + LANES <= n; i += LANES) {
+        for (int j = 0; j < LANES; j++) {
+            float v = x[i + (size_t)j];
+            best[j] = v > best[j] ? v : best[j];
+        }
+    }
+    for (size_t j = 0; i + j < n; j++) {
+        best[j] = x[i + j] > best[j] ? x[i + j] : best[j];
+    }
+    for (int j = 1; j < LANES; j++) {
+        best[0] = best[j] > best[0] ? best[j] : best[0];
+    }
+    return best[0];
+}
+
+INLINE void exp_block(double *acc, float *e, const float *x, float max, size_t n)
+{
+    float v[LANES];
+    for (size_t j = 0; j < n; j++) {
+        v[j] = art_expf(x[j] - max);
+    }
+    for (size_t j = 0; j < n; j++) {
+        acc[j] += (double)v[j];
+    }
+    if (e) {
+        memcpy(e, v, n * sizeof *e);
+    }
+}
+
+double FN(exp_sum)(float *e, const float *x, float max, size_t n)
+{
+    double acc[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        exp_block(acc, e ? e + i : NULL, x + i, max, LANES);
+    }
+    exp_block(acc, e ? e + i : NULL, x + i, max, n - i);
+    return fold(acc);
+}
+
+/* ---- reductions over rows, one result per column, rows in ascending order ---- */
+
+/* Columns [0, v) of a block as registers: sums, then moments about the mean. */
+INLINE void moments_of_registers(float *shift, float *sum, float *squares, const float *x,
+                                 size_t rows, size_t ld, float per_row)
+{
+    vfloat s = {0}, r = {0}, q = {0};
+    for (size_t i = 0; i < rows; i++) {
+        s += load(x + i * ld);
+    }
+    vfloat k = s * per_row;
+    for (size_t i = 0; i < rows; i++) {
+        vfloat d = load(x + i * ld) - k;
+        r += d;
+        q += d * d;
+    }
+    store(shift, k);
+    store(sum, r);
+    store(squares, q);
+}
+
+void FN(col_moments)(float *shift, float *sum, float *squares, const float *x, size_t rows,
+                     size_t ld, size_t n)
+{
+    float per_row = 1.0f / (float)rows;
+    size_t c = 0;
+    for (; c + ART_VEC_WIDTH <= n; c += ART_VEC_WIDTH) {
+        moments_of_registers(shift + c, sum + c, squares + c, x + c, rows, ld, per_row);
+    }
+    for (; c < n; c++) {
+        float s = 0.0f, r = 0.0f, q = 0.0f;
+        for (size_t i = 0; i < rows; i++) {
+            s += x[i * ld + c];
+        }
+        float k = s * per_row;
+        for (size_t i = 0; i < rows; i++) {
+            float d = x[i * ld + c] - k;
+            r += d;
+            q += d * d;
+        }
+        shift[c] = k;
+        sum[c] = r;
+        squares[c] = q;
+    }
+}
+
+INLINE void sums_of_columns(float *sum, const float *dy, size_t rows, size_t ld, size_t n)
+{
+    size_t c = 0;
+    for (; c + ART_VEC_WIDTH <= n; c += ART_VEC_WIDTH) {
+        vfloat s = {0};
+        for (size_t i = 0; i < rows; i++) {
+            s += load(dy + i * ld + c);
+        }
+        store(sum + c, s);
+    }
+    for (; c < n; c++) {
+        float s = 0.0f;
+        for (size_t i = 0; i < rows; i++) {
+            s += dy[i * ld + c];
+        }
+        sum[c] = s;
+    }
+}
+
+void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const float *mean,
+                  size_t rows, size_t ld, size_t n)
+{
+    if (!x) {
+        sums_of_columns(sum, dy, rows, ld, n);
+        return;
+    }
+    size_t c = 0;
+    for (; c + ART_VEC_WIDTH <= n; c += ART_VEC_WIDTH) {
+        vfloat s = {0}, p = {0}, k = load(mean + c);
+        for (size_t i = 0; i < rows; i++) {
+            vfloat d = load(dy + i * ld + c);
+            s += d;
+            p += d * (load(x + i * ld + c) - k);
+        }
+        store(sum + c, s);
+        store(dot + c, p);
+    }
+    for (; c < n; c++) {
+        float s = 0.0f, p = 0.0f;
+        for (size_t i = 0; i < rows; i++) {
+            s += dy[i * ld + c];
+            p += dy[i * ld + c] * (x[i * ld + c] - mean[c]);
+        }
+        sum[c] = s;
+        dot[c] = p;
+    }
+}
+
+/* ---- rows of columns with one set of constants per column ---- */
+
+void FN(normalise)(float *y, const float *x, size_t rows, size_t ld, size_t n,
+                   const art_vec_affine *k)
+{
+    const float *mean = k->mean, *slope = k->slope, *shift = k->shift;
+    for (size_t i = 0; i < rows; i++) {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            y[i * ld + c] = (x[i * ld + c] - mean[c]) * slope[c] + shift[c];
+        }
+    }
+}
+
+void FN(normalise_grad)(float *dx, const float *dy, const float *x, size_t rows, size_t ld,
+                        size_t n, const art_vec_centred *k)
+{
+    const float *mean = k->mean, *dy_mean = k->dy_mean, *dot = k->dot, *slope = k->slope;
+    for (size_t i = 0; i < rows; i++) {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            size_t at = i * ld + c;
+            dx[at] = ((dy[at] - dy_mean[c]) - (x[at] - mean[c]) * dot[c]) * slope[c];
+        }
+    }
+}
+
+void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, size_t n, const float *k)
+{
+    for (size_t i = 0; i < rows; i++) {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            y[i * ld + c] = x[i * ld + c] * k[c];
+        }
+    }
+}
+
+/* ---- windows ---- */
+
+/* First and last window (in out positions) that cover padded coordinate `at` = in + pad. */
+INLINE int32_t first_window(int32_t at, int32_t kernel, int32_t stride, int32_t dil)
+{
+    int32_t reach = at - (kernel - 1) * dil;
+    return reach <= 0 ? 0 : (reach - 1) / stride + 1;
+}
+
+INLINE int32_t last_window(int32_t at, int32_t stride, int32_t out)
+{
+    return at / stride < out - 1 ? at / stride : out - 1;
+}
+
+INLINE void take_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n)
+{
+    if (idx) {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            float v = x[c], m = y[c];
+            int take = (v > m) | (v != v);
+            y[c] = take ? v : m;
+            idx[c] = take ? place : idx[c];
+        }
+    } else {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            float v = x[c], m = y[c];
+            y[c] = (v > m) | (v != v) ? v : m;
+        }
+    }
+}
+
+INLINE void start_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n)
+{
+    for (size_t c = 0; c < n; c++) {
+        y[c] = x ? x[c] : -INFINITY;
+    }
+    if (idx) {
+        memset(idx, place, n);
+    }
+}
+
+void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w, int32_t oh)
+{
+    const size_t n = w->channels;
+    for (int32_t ow = 0; ow < w->out_w; ow++) {
+        int started = 0;
+        for (int32_t kh = 0; kh < w->kernel_h; kh++) {
+            int32_t ih = oh * w->stride_h - w->pad_h + kh * w->dil_h;
+            if (ih < 0 || ih >= w->in_h) {
+                continue;
+            }
+            for (int32_t kw = 0; kw < w->kernel_w; kw++) {
+                int32_t iw = ow * w->stride_w - w->pad_w + kw * w->dil_w;
+                if (iw < 0 || iw >= w->in_w) {
+                    continue;
+                }
+                const float *from = x + ((size_t)ih * (size_t)w->in_w + (size_t)iw) * n;
+                uint8_t place = (uint8_t)(kh * w->kernel_w + kw);
+                if (started) {
+                    take_maxima(y, idx, from, place, n);
+                } else {
+                    start_maxima(y, idx, from, place, n);
+                }
+                started = 1;
+            }
+        }
+        if (!started) {
+            start_maxima(y, idx, NULL, ART_VEC_NO_PLACE, n);
+        }
+        y += n;
+        idx = idx ? idx + n : NULL;
+    }
+}
+
+INLINE void collect_maxima(float *dx, const float *dy, const uint8_t *idx, uint8_t place,
+                           int started, size_t n)
+{
+    if (started) {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            float d = dy[c];
+            dx[c] += idx[c] == place ? d : 0.0f;
+        }
+    } else {
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            float d = dy[c];
+            dx[c] = idx[c] == place ? d : 0.0f;
+        }
+    }
+}
+
+void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx, const art_vec_window *w,
+                          int32_t ih)
+{
+    const size_t n = w->channels;
+    const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
+    for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
+        const int32_t v = iw + w->pad_w, ow1 = last_window(v, w->stride_w, w->out_w);
+        int started = 0;
+        for (int32_t oh = first_window(h, w->kernel_h, w->stride_h, w->dil_h); oh <= oh1; oh++) {
+            int32_t down = h - oh * w->stride_h;
+            for (int32_t ow = first_window(v, w->kernel_w, w->stride_w, w->dil_w); ow <= ow1;
+                 ow++) {
+                int32_t right = v - ow * w->stride_w;
+                if ((w->dil_h > 1 && down % w->dil_h) || (w->dil_w > 1 && right % w->dil_w)) {
+                    continue;
+                }
+                size_t at = ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
+                int32_t kh = w->dil_h > 1 ? down / w->dil_h : down;
+                int32_t kw = w->dil_w > 1 ? right / w->dil_w : right;
+                collect_maxima(dx, dy + at, idx + at, (uint8_t)(kh * w->kernel_w + kw), started,
+                               n);
+                started = 1;
+            }
+        }
+        if (!started) {
+            memset(dx, 0, n * sizeof *dx);
+        }
+    }
+}
+
+/* Part of window `o` inside the image: [*from, *to). */
+INLINE void inner_part(int32_t o, int32_t kernel, int32_t stride, int32_t pad, int32_t in,
+                       int32_t *from, int32_t *to)
+{
+    int32_t start = o * stride - pad;
+    *from = start < 0 ? 0 : start;
+    *to = start + kernel > in ? in : start + kernel;
+}
+
+void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t oh)
+{
+    const size_t n = w->channels;
+    int32_t h0, h1, w0, w1;
+    inner_part(oh, w->kernel_h, w->stride_h, w->pad_h, w->in_h, &h0, &h1);
+    for (int32_t ow = 0; ow < w->out_w; ow++, y += n) {
+        inner_part(ow, w->kernel_w, w->stride_w, w->pad_w, w->in_w, &w0, &w1);
+        memset(y, 0, n * sizeof *y);
+        for (int32_t ih = h0; ih < h1; ih++) {
+            for (int32_t iw = w0; iw < w1; iw++) {
+                const float *from = x + ((size_t)ih * (size_t)w->in_w + (size_t)iw) * n;
+                IVDEP for (size_t c = 0; c < n; c++)
+                {
+                    y[c] += from[c];
+                }
+            }
+        }
+        float count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
+                                           : (float)(h1 - h0) * (float)(w1 - w0);
+        IVDEP for (size_t c = 0; c < n; c++)
+        {
+            y[c] /= count;
+        }
+    }
+}
+
+void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, int32_t ih)
+{
+    const size_t n = w->channels;
+    const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
+    for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
+        const int32_t v = iw + w->pad_w, ow1 = last_window(v, w->stride_w, w->out_w);
+        memset(dx, 0, n * sizeof *dx);
+        for (int32_t oh = first_window(h, w->kernel_h, w->stride_h, 1); oh <= oh1; oh++) {
+            int32_t h0, h1, w0, w1;
+            inner_part(oh, w->kernel_h, w->stride_h, w->pad_h, w->in_h, &h0, &h1);
+            for (int32_t ow = first_window(v, w->kernel_w, w->stride_w, 1); ow <= ow1; ow++) {
+                inner_part(ow, w->kernel_w, w->stride_w, w->pad_w, w->in_w, &w0, &w1);
+                float count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
+                                                   : (float)(h1 - h0) * (float)(w1 - w0);
+                const float *from = dy + ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
+                IVDEP for (size_t c = 0; c < n; c++)
+                {
+                    dx[c] += from[c] / count;
+                }
+            }
+        }
+    }
+}

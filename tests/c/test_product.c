@@ -1,0 +1,318 @@
+/* Linear layers and convolutions: every level against the naive twin under the error bound of its
+ * own arithmetic, and the same bits for every thread count, for levels that all fuse, and for a
+ * batch inside a larger one. Outputs start as NaN and all arrays end at unreadable pages. */
+#include <stdbool.h>
+
+#include "core/cpu.h"
+#include "expect.h"
+#include "guarded.h"
+#include "ops/op_functions.h"
+#include "ref/ref_product.h"
+
+typedef struct test_case {
+    int n, c, h, w, o, kh, kw, sh, sw, ph, pw, dh, dw, groups, bias;
+} test_case;
+
+static const test_case cases[] = {
+    {1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
+    {2, 3, 5, 7, 4, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {3, 5, 9, 8, 49, 3, 3, 2, 2, 1, 1, 1, 1, 1, 0},
+    {2, 16, 8, 8, 48, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 47, 6, 5, 17, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
+    {2, 64, 5, 5, 31, 1, 1, 2, 2, 0, 0, 1, 1, 1, 0},
+    {1, 4, 11, 13, 6, 5, 3, 3, 2, 2, 0, 1, 2, 2, 1},
+    {2, 6, 10, 10, 6, 3, 3, 1, 1, 2, 2, 2, 2, 3, 1},
+    {2, 7, 6, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1, 7, 1},
+    {1, 8, 7, 7, 12, 2, 2, 3, 3, 0, 0, 1, 1, 4, 0},
+    {1, 2, 9, 9, 3, 3, 3, 4, 4, 1, 1, 3, 3, 1, 1},
+    {1, 3, 12, 12, 5, 4, 4, 2, 2, 1, 1, 2, 2, 1, 1},
+    {1, 300, 3, 4, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {1, 1, 12, 12, 2, 9, 9, 1, 1, 4, 4, 1, 1, 1, 1},
+    {5, 13, 17, 19, 53, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    {9, 260, 1, 1, 97, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
+    {33, 84, 1, 1, 10, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
+};
+enum { N_CASES = sizeof(cases) / sizeof(cases[0]), MOST_THREADS = 3, N_PASSES = 4 };
+
+static const struct {
+    const char *name;
+    uint32_t features;
+    const art_gemm_kernels *gemm;
+    bool fused;
+} levels[] = {
+    {"c", 0, &art_gemm_c, false},
+#if defined(__x86_64__)
+    {"vec_sse2", ART_CPU_SSE2, &art_gemm_vec_sse2, false},
+    {"vec_avx2", ART_CPU_AVX2_FMA, &art_gemm_vec_avx2, true},
+    {"vec_avx512", ART_CPU_AVX512, &art_gemm_vec_avx512, true},
+#endif
+};
+enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
+
+typedef struct arrays {
+    guarded x, w, b, y, ws;
+    size_t nx, nw, nb, ny;
+} arrays;
+
+static art_pool *pools[MOST_THREADS];
+
+static art_array describe(const float *data, int ndim, const int *dims, int batched)
+{
+    art_array a = {.data = (void *)(uintptr_t)data, .ndim = (uint8_t)ndim, .bytes = 4,
+                   .batched = (uint8_t)batched, .dtype = ART_DTYPE_F32};
+    for (int i = 0; i < ndim; i++) {
+        a.dims[i] = (uint32_t)dims[i];
+        a.bytes *= (uint32_t)dims[i];
+    }
+    return a;
+}
+
+static int out_size(int in, int k, int s, int p, int d)
+{
+    return (in + 2 * p - d * (k - 1) - 1) / s + 1;
+}
+
+static art_conv_shape shape_of(const test_case *t)
+{
+    return (art_conv_shape){t->n, t->h, t->w, t->c, out_size(t->h, t->kh, t->sh, t->ph, t->dh),
+                            out_size(t->w, t->kw, t->sw, t->pw, t->dw), t->o, t->kh, t->kw, t->sh,
+                            t->sw, t->ph, t->pw, t->dh, t->dw, t->groups};
+}
+
+typedef struct pass {
+    art_status (*check)(const art_op_args *, art_error *);
+    uint64_t (*workspace)(const art_op_args *);
+    art_status (*run)(const art_op_args *, art_error *);
+    unsigned slots[4]; /* of x, w, b, y in the operation, 9 for none */
+    unsigned ws;
+    char output; /* which array is written: 'y', 'x', 'w', 'b' */
+} pass;
+
+static const pass conv_passes[N_PASSES] = {
+    {art_op_conv2d_fwd_check, art_op_conv2d_fwd_workspace, art_op_conv2d_fwd_run, {0, 1, 2, 3}, 4, 'y'},
+    {art_op_conv2d_grad_x_check, art_op_conv2d_grad_x_workspace, art_op_conv2d_grad_x_run, {2, 1, 9, 0}, 3, 'x'},
+    {art_op_conv2d_grad_w_check, art_op_conv2d_grad_w_workspace, art_op_conv2d_grad_w_run, {0, 2, 9, 1}, 4, 'w'},
+    {art_op_conv2d_grad_w_check, art_op_conv2d_grad_w_workspace, art_op_conv2d_grad_w_run, {0, 9, 3, 1}, 4, 'b'},
+};
+static const pass linear_passes[N_PASSES] = {
+    {art_op_linear_fwd_check, art_op_linear_fwd_workspace, art_op_linear_fwd_run, {0, 1, 2, 3}, 4, 'y'},
+    {art_op_linear_grad_x_check, art_op_linear_grad_x_workspace, art_op_linear_grad_x_run, {2, 1, 9, 0}, 3, 'x'},
+    {art_op_linear_grad_w_check, art_op_linear_grad_w_workspace, art_op_linear_grad_w_run, {0, 2, 9, 1}, 4, 'w'},
+    {art_op_linear_grad_w_check, art_op_linear_grad_w_workspace, art_op_linear_grad_w_run, {0, 9, 3, 1}, 4, 'b'},
+};
+
+/* Run one pass; the output array is NaN before. */
+static void run_pass(const pass *p, const test_case *t, arrays *a, unsigned level, unsigned threads,
+                     bool linear)
+{
+    art_conv_shape s = shape_of(t);
+    int xd[4] = {t->n, t->h, t->w, t->c}, yd[4] = {t->n, (int)s.out_h, (int)s.out_w, t->o};
+    int wd[5] = {t->groups, t->kh, t->kw, t->c / t->groups, t->o / t->groups}, bd[1] = {t->o};
+    int lx[2] = {t->n, t->c}, ly[2] = {t->n, t->o}, lw[2] = {t->c, t->o};
+    art_attr attr[7] = {{t->sh}, {t->sw}, {t->ph}, {t->pw}, {t->dh}, {t->dw}, {t->groups}};
+    art_level table = {.name = levels[level].name};
+    table.kernels.gemm = levels[level].gemm;
+    art_op_args args = {.attr = attr, .n_operands = 5, .threads = MOST_THREADS,
+                        .pool = pools[threads - 1], .level = &table};
+    art_array operands[4] = {
+        linear ? describe(a->x.data, 2, lx, 1) : describe(a->x.data, 4, xd, 1),
+        linear ? describe(a->w.data, 2, lw, 0) : describe(a->w.data, 5, wd, 0),
+        describe(a->b.data, 1, bd, 0),
+        linear ? describe(a->y.data, 2, ly, 1) : describe(a->y.data, 4, yd, 1),
+    };
+    for (unsigned i = 0; i < 4; i++) {
+        if (p->slots[i] != 9 && !(i == 2 && p->output == 'y' && !t->bias)) {
+            args.operand[p->slots[i]] = operands[i];
+        }
+    }
+    uint64_t bytes = p->workspace(&args);
+    a->ws = guarded_new(bytes / sizeof(float));
+    fill_nan(a->ws.data, bytes / sizeof(float));
+    int wsd[1] = {(int)bytes};
+    if (bytes) {
+        args.operand[p->ws] = describe(a->ws.data, 1, wsd, 0);
+        args.operand[p->ws].dtype = ART_DTYPE_U8;
+        args.operand[p->ws].bytes = bytes;
+    }
+    art_error err = {{0}, NULL, 0};
+    art_status status = p->check(&args, &err);
+    if (status != ART_OK) {
+        printf("check: %s\n", err.text);
+    }
+    EXPECT(status == ART_OK);
+    guarded *out = p->output == 'y' ? &a->y : p->output == 'x' ? &a->x : p->output == 'w' ? &a->w : &a->b;
+    size_t count = p->output == 'y' ? a->ny : p->output == 'x' ? a->nx : p->output == 'w' ? a->nw : a->nb;
+    fill_nan(out->data, count);
+    EXPECT(p->run(&args, &err) == ART_OK);
+    guarded_free(&a->ws);
+}
+
+static void fill_arrays(arrays *a)
+{
+    fill_random(a->x.data, a->nx, 1);
+    fill_random(a->w.data, a->nw, 2);
+    fill_random(a->b.data, a->nb, 3);
+    fill_random(a->y.data, a->ny, 4);
+}
+
+/* |float sum - exact sum| <= gamma_t * sum |terms| with t roundings per element (Higham, Accuracy
+ * and Stability of Numerical Algorithms, 2002, section 3.1): t terms and the block sums. */
+static void compare(const float *got, const double *want, const double *magnitude, size_t count,
+                    double terms, const char *what)
+{
+    double u = 1.0 / (1 << 24), t = 2.0 * terms + terms / ART_GEMM_TAPS + 2.0;
+    double gamma = t * u / (1.0 - t * u);
+    for (size_t i = 0; i < count; i++) {
+        double error = fabs(got[i] - want[i]);
+        if (!(error <= gamma * magnitude[i])) {
+            printf("%s element %zu: %.9g, exact %.9g, bound %.3g\n", what, i, got[i], want[i],
+                   gamma * magnitude[i]);
+            expect_failures++;
+            return;
+        }
+    }
+}
+
+static void reference(char output, const test_case *t, const arrays *a, double *want, double *mag)
+{
+    art_conv_shape s = shape_of(t);
+    switch (output) {
+    case 'y':
+        art_ref_conv_forward(&s, a->x.data, a->w.data, t->bias ? a->b.data : NULL, want, mag);
+        break;
+    case 'x':
+        art_ref_conv_grad_x(&s, a->y.data, a->w.data, want, mag);
+        break;
+    case 'w':
+        art_ref_conv_grad_w(&s, a->x.data, a->y.data, want, mag);
+        break;
+    default:
+        art_ref_conv_grad_b(&s, a->y.data, want, mag);
+    }
+}
+
+static float *output_of(arrays *a, char output, size_t *count)
+{
+    *count = output == 'y' ? a->ny : output == 'x' ? a->nx : output == 'w' ? a->nw : a->nb;
+    return (output == 'y' ? a->y : output == 'x' ? a->x : output == 'w' ? a->w : a->b).data;
+}
+
+static void test_pass(const pass *p, const test_case *t, arrays *a, bool linear, const char *what)
+{
+    uint32_t features = art_cpu_features();
+    size_t count;
+    float *out = output_of(a, p->output, &count);
+    double *want = malloc(count * sizeof(double)), *mag = malloc(count * sizeof(double));
+    float *same_class[2] = {malloc(count * sizeof(float)), malloc(count * sizeof(float))};
+    bool seen[2] = {false, false};
+    art_conv_shape s = shape_of(t);
+    double terms = p->output == 'y'   ? (double)(s.kernel_h * s.kernel_w * s.in_c)
+                   : p->output == 'x' ? (double)(s.kernel_h * s.kernel_w * s.out_c)
+                                      : (double)(s.n * s.out_h * s.out_w);
+    fill_arrays(a);
+    reference(p->output, t, a, want, mag);
+    for (unsigned level = 0; level < N_LEVELS; level++) {
+        if (levels[level].features & ~features) {
+            continue;
+        }
+        for (unsigned threads = 1; threads <= MOST_THREADS; threads++) {
+            fill_arrays(a);
+            run_pass(p, t, a, level, threads, linear);
+            compare(out, want, mag, count, terms, what);
+            unsigned class = levels[level].fused;
+            if (seen[class] && memcmp(same_class[class], out, count * sizeof(float)) != 0) {
+                printf("%s: level %s, %u threads: other bits\n", what, levels[level].name, threads);
+                expect_failures++;
+            }
+            memcpy(same_class[class], out, count * sizeof(float));
+            seen[class] = true;
+        }
+    }
+    free(want);
+    free(mag);
+    free(same_class[0]);
+    free(same_class[1]);
+}
+
+static void test_case_all(const test_case *t, unsigned number)
+{
+    art_conv_shape s = shape_of(t);
+    arrays a = {.nx = (size_t)(s.n * s.in_h * s.in_w * s.in_c), .nb = (size_t)s.out_c,
+                .nw = (size_t)(s.kernel_h * s.kernel_w * s.in_c * s.out_c / s.groups),
+                .ny = (size_t)(s.n * s.out_h * s.out_w * s.out_c)};
+    a.x = guarded_new(a.nx);
+    a.w = guarded_new(a.nw);
+    a.b = guarded_new(a.nb);
+    a.y = guarded_new(a.ny);
+    bool linear = s.in_h * s.in_w * s.kernel_h * s.kernel_w == 1;
+    for (unsigned i = 0; i < N_PASSES; i++) {
+        char what[64];
+        snprintf(what, sizeof(what), "case %u pass %c", number, conv_passes[i].output);
+        test_pass(&conv_passes[i], t, &a, false, what);
+        if (linear) {
+            test_pass(&linear_passes[i], t, &a, true, what);
+        }
+    }
+    guarded_free(&a.x);
+    guarded_free(&a.w);
+    guarded_free(&a.b);
+    guarded_free(&a.y);
+}
+
+/* Samples of a batch have the bits that they have in a smaller batch. */
+static void test_batch_independence(void)
+{
+    test_case large = {7, 5, 9, 8, 19, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1}, small = large;
+    small.n = 3;
+    art_conv_shape s = shape_of(&large);
+    arrays a = {.nx = (size_t)(s.n * s.in_h * s.in_w * s.in_c), .nb = (size_t)s.out_c,
+                .nw = (size_t)(s.kernel_h * s.kernel_w * s.in_c * s.out_c),
+                .ny = (size_t)(s.n * s.out_h * s.out_w * s.out_c)};
+    a.x = guarded_new(a.nx);
+    a.w = guarded_new(a.nw);
+    a.b = guarded_new(a.nb);
+    a.y = guarded_new(a.ny);
+    for (unsigned i = 0; i < 2; i++) {
+        size_t count;
+        float *out = output_of(&a, conv_passes[i].output, &count);
+        size_t part = count / 7 * 3;
+        float *whole = malloc(part * sizeof(float));
+        fill_arrays(&a);
+        run_pass(&conv_passes[i], &large, &a, 0, 1, false);
+        memcpy(whole, out, part * sizeof(float));
+        fill_arrays(&a);
+        run_pass(&conv_passes[i], &small, &a, 0, 2, false);
+        EXPECT(memcmp(whole, out, part * sizeof(float)) == 0);
+        free(whole);
+    }
+    guarded_free(&a.x);
+    guarded_free(&a.w);
+    guarded_free(&a.b);
+    guarded_free(&a.y);
+}
+
+int main(void)
+{
+    static char stacks[(MOST_THREADS - 1) * MOST_THREADS * ART_STACK_BYTES]
+        __attribute__((aligned(4096)));
+    art_error err;
+    for (unsigned i = 0; i < MOST_THREADS; i++) {
+        pools[i] = aligned_alloc(64, (art_pool_bytes() + 63) / 64 * 64);
+        EXPECT(art_pool_start(pools[i], i + 1, stacks + i * (MOST_THREADS - 1) * ART_STACK_BYTES,
+                              &err) == ART_OK);
+    }
+    for (unsigned i = 0; i < N_LEVELS; i++) {
+        if (levels[i].features & ~art_cpu_features()) {
+            printf("skipped level %s: this processor lacks it\n", levels[i].name);
+        }
+    }
+    for (unsigned i = 0; i < N_CASES; i++) {
+        test_case_all(&cases[i], i);
+    }
+    test_batch_independence();
+    for (unsigned i = 0; i < MOST_THREADS; i++) {
+        art_pool_stop(pools[i]);
+        free(pools[i]);
+    }
+    return expect_done("test_product");
+}

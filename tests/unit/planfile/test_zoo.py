@@ -1,0 +1,66 @@
+"""Every model of the zoo: arena at the proved minimum, sizes beside a peer's, planning time."""
+
+from __future__ import annotations
+
+import time
+from itertools import product
+
+import pytest
+
+import armtrain as at
+from armtrain import nn, optim
+from armtrain.passes.pipeline import compile_program
+from armtrain.planfile.assemble import assemble
+from armtrain.planfile.plan import Plan
+from armtrain.zoo import entry
+
+MODELS = ("lenet", "lenet5", "mlp", "resnet18", "vgg16", "vgg16_bn")
+MIB = 2**20
+
+
+@pytest.mark.parametrize(("name", "batch_size"), list(product(MODELS, (1, 8, 32, 128))))
+def test_the_arena_is_within_a_thousandth_of_the_minimum(name: str, batch_size: int) -> None:
+    model = entry(name)
+    net = model.build()
+    optimizers = (optim.SGD(lr=0.01, momentum=0.9), optim.Adam(lr=0.001))
+    for optimizer, clip_norm in product(optimizers, (None, 1.0)):
+        program = compile_program(
+            net,
+            input_shape=model.input_shape,
+            batch_size=batch_size,
+            loss=nn.CrossEntropyLoss(),
+            optimizer=optimizer,
+            clip_norm=clip_norm,
+        )
+        data = assemble(program)
+        assert data.arena_bytes <= 1.001 * data.proved_minimum_bytes
+
+
+def planned(name: str) -> Plan:
+    """Return a model's plan at batch 32 with plain SGD and one thread."""
+    model = entry(name)
+    return at.plan(
+        model.build(),
+        input_shape=model.input_shape,
+        batch_size=32,
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.SGD(lr=0.01),
+        threads=1,
+    )
+
+
+# Totals of NNTrainer's own planner with the input batch, batch 32, plain SGD, in MiB.
+@pytest.mark.parametrize(
+    ("name", "peer_mib"), [("lenet", 1.16), ("mlp", 4.34), ("vgg16", 109.03), ("resnet18", 232.12)]
+)
+def test_arenas_are_not_above_the_peers(name: str, peer_mib: float) -> None:
+    plan = planned(name)
+    assert plan.workspace_bytes <= MIB
+    assert plan.arena_bytes - plan.workspace_bytes <= peer_mib * MIB
+    assert Plan.from_bytes(plan.to_bytes()) == plan
+
+
+def test_planning_the_largest_model_is_quick() -> None:
+    start = time.process_time()
+    planned("resnet18")
+    assert time.process_time() - start <= 3.0
