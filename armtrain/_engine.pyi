@@ -6,10 +6,15 @@ int32 [n] or float32 [n, ...], weights float32. Errors are those of `armtrain.er
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any
+from typing import Any, TypeAlias, final
 
+from numpy.typing import NDArray
 from typing_extensions import Buffer
 
+# NumPy declares its arrays as buffers from Python 3.12 on only.
+_Array: TypeAlias = Buffer | NDArray[Any]
+
+@final
 class Engine:
     """A plan opened into its arena; one thread at a time may use it.
 
@@ -40,7 +45,7 @@ class Engine:
 
     def __init__(
         self,
-        plan: Buffer,
+        plan: _Array,
         *,
         seed: int = 0,
         threads: int = 0,
@@ -57,25 +62,25 @@ class Engine:
     def initialize(self) -> None:
         """Start a new run: weights by their initialisers, a fresh state."""
 
-    def train_step(self, x: Buffer, target: Buffer, n: int) -> float:
+    def train_step(self, x: _Array, target: _Array, n: int) -> float:
         """Train on n samples and return their mean loss."""
 
-    def evaluate_step(self, x: Buffer, target: Buffer, n: int) -> tuple[float, int]:
+    def evaluate_step(self, x: _Array, target: _Array, n: int) -> tuple[float, int]:
         """Return the mean loss of n samples and how many were predicted right."""
 
-    def predict_step(self, x: Buffer, n: int, out: Buffer) -> None:
+    def predict_step(self, x: _Array, n: int, out: _Array) -> None:
         """Write the predictions for n samples into `out`."""
 
-    def read(self, name: str, out: Buffer) -> None:
+    def read(self, name: str, out: _Array) -> None:
         """Copy a weight, buffer or optimiser state into `out`."""
 
-    def write(self, name: str, data: Buffer) -> None:
+    def write(self, name: str, data: _Array) -> None:
         """Replace a weight, buffer or optimiser state."""
 
-    def peek(self, tensor: int, out: Buffer) -> None:
+    def peek(self, tensor: int, out: _Array) -> None:
         """Copy the raw arena bytes of any tensor of the plan, for tests and tools."""
 
-    def poke(self, tensor: int, data: Buffer) -> None:
+    def poke(self, tensor: int, data: _Array) -> None:
         """Replace the raw arena bytes of any tensor of the plan, for tests and tools."""
 
     def run_steps(self, first: int, last: int, n: int) -> None:
@@ -99,10 +104,10 @@ class Engine:
     def set_state(self, state: Mapping[str, Any] | None = None, **fields: float) -> None:
         """Replace the given fields of the state."""
 
-    def random_sample(self, seed: int, index: int, x: Buffer, target: Buffer) -> None:
+    def random_sample(self, seed: int, index: int, x: _Array, target: _Array) -> None:
         """Write sample `index` of `random:` data: x in [0, 1) and a label or float target."""
 
-def shuffle(seed: int, epoch: int, count: int, first: int, out: Buffer) -> None:
+def shuffle(seed: int, epoch: int, count: int, first: int, out: _Array) -> None:
     """Write the sample indices (uint64) at positions `first` on of an epoch into `out`."""
 
 def kernel_levels() -> list[str]:
@@ -114,7 +119,7 @@ def cpu_features() -> int:
 def usable_cpus() -> int:
     """Return how many processors this process may use (affinity and control group)."""
 
-def crc32(data: Buffer) -> int:
+def crc32(data: _Array) -> int:
     """Return zlib's CRC-32 of a buffer."""
 
 def op_workspace(

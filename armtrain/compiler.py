@@ -13,6 +13,7 @@ from typing import Any
 from armtrain.board.profile import load_board
 from armtrain.ir.program import Program
 from armtrain.memory.budget import parse_bytes
+from armtrain.nn.losses import Loss
 from armtrain.nn.module import Module
 from armtrain.optim import Optimizer
 from armtrain.passes.pipeline import compile_program
@@ -28,7 +29,7 @@ def plan(
     *,
     input_shape: Sequence[int],
     batch_size: int,
-    loss: Module,
+    loss: Loss,
     optimizer: Optimizer,
     clip_norm: float | None = None,
     budget: int | str | None = None,
@@ -41,7 +42,7 @@ def plan(
 
     Parameters
     ----------
-    net, loss, optimizer : Module, Module, Optimizer
+    net, loss, optimizer : Module, Loss, Optimizer
         As in torch: `nn.CrossEntropyLoss()`, `optim.SGD(lr=0.01, momentum=0.9)`.
     input_shape, batch_size : sequence of int, int
         Shape of one sample without the batch, as (1, 28, 28); samples per step, fewer run too.

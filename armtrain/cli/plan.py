@@ -82,7 +82,9 @@ def compile_model(
         net, default_shape, default_loss = model_from_file(model), None, None
     shape_of_one = input_shape or default_shape
     if shape_of_one is None:
-        raise UsageError(f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32")
+        raise UsageError(
+            f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
+        )
     return plan(
         net,
         input_shape=shape_of_one,

@@ -124,10 +124,23 @@ def _ways_out(program: Program, budget: int, compile_variant: Compile) -> Iterat
     if shown:
         yield "what would fit:"
         yield from (f"  {variant}: needs {size:,d} B" for variant, size in shown)
+        yield from _not_enough(tried, budget)
     elif tried:
         variant, size = min(tried, key=lambda entry: entry[1])
         yield f"nothing tried fits; the nearest is {variant}: needs {size:,d} B"
     yield f"without other changes the budget must be at least {_arena(program):,d} B"
+
+
+def _not_enough(tried: list[tuple[Variant, int]], budget: int) -> Iterator[str]:
+    """Yield the single options that do not fit even at their smallest, if there are any."""
+    single = [(v, s) for v, s in tried if v.threads is None or v.batch_size is None]
+    kinds = ([e for e in single if e[0].batch_size is not None],
+             [e for e in single if e[0].batch_size is None and e[0].threads is not None],
+             [e for e in single if e[0].train_only is not None])  # fmt: skip
+    least = [min(kind, key=lambda entry: entry[1]) for kind in kinds if kind]
+    short = [f"{variant}: needs {size:,d} B" for variant, size in least if size > budget]
+    if short:
+        yield "not enough alone: " + "; ".join(short)
 
 
 def _smallest_batch(tried: list[tuple[Variant, int]]) -> int | None:

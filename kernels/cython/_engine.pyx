@@ -9,19 +9,9 @@ import os
 
 from armtrain.errors import EngineError, ShapeError, error_from_status
 
+cimport cython
 from c_api cimport *
 from libc.string cimport memset
-
-__all__ = [
-    "Engine",
-    "cpu_features",
-    "crc32",
-    "kernel_levels",
-    "op_workspace",
-    "shuffle",
-    "usable_cpus",
-    "version",
-]
 
 # Formats of the buffer protocol that mean a type (C's int or long may be the 4-byte one).
 _FORMATS = {"float32": ("f", 4), "int32": ("il", 4), "uint64": ("QL", 8)}
@@ -33,6 +23,7 @@ cdef _raise(int status, art_error *err):
     raise error_from_status(status, err.text.decode("utf-8", "replace"))
 
 
+@cython.final
 cdef class _Buffer:
     """A contiguous buffer held open; `data` is never NULL."""
 
@@ -70,6 +61,7 @@ cdef _Buffer _writable(source, str name, str dtype, elements):
     return _typed(source, name, dtype, elements)
 
 
+@cython.final
 cdef class Engine:
     """An open plan: see armtrain/_engine.pyi."""
 
@@ -77,12 +69,14 @@ cdef class Engine:
     cdef bint busy
     cdef art_info facts
 
-    def __cinit__(self, plan, *, seed=0, threads=0, kernel_level=None, poison=False,
-                  ignore_memory=False):
+    def __init__(self, plan, *, seed=0, threads=0, kernel_level=None, poison=False,
+                 ignore_memory=False):
         cdef art_error err
         cdef art_options options
         cdef _Buffer content = _Buffer(plan)
         cdef int status
+        if self.engine != NULL:
+            raise EngineError("the engine is open already")
         level = None if kernel_level is None else kernel_level.encode()
         memset(&options, 0, sizeof(options))
         options.seed = seed

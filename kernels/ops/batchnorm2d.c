@@ -89,135 +89,267 @@ static void apply_slope(const void *context, size_t at, size_t rows, size_t ld, 
 
 /* ---- checks ---- */
 
-/* A float image array with the dimensions of operand `other`. */
-static art_status check_image(const art_op_args *args, unsigned slot, const char *name,
-                              unsigned other, art_error *err)
+/* How a slot must look: the images all alike, the others one float per channel. */
+enum { IMAGE, CHANNELS };
+typedef struct slot_rule {
+    const char *name;
+    int kind;
+} slot_rule;
+
+/* Rules in slot order; `image` is the slot whose dimensions are compared with. */
+static art_status check_slots(const art_op_args *args, const slot_rule *rules,
+                              const uint8_t *access, unsigned n, unsigned image, art_error *err)
 {
-    if (!art_present(args, slot)) {
-        return ART_OK;
+    const art_array *model = &args->operand[image];
+    ART_TRY(art_check_operand(args, image, rules[image].name, ART_DTYPE_F32, 4, err));
+    ART_FAIL_IF(rows_of(model) > UINT32_MAX, err, ART_SHAPE,
+                "%s has %llu rows, at most %u are possible", rules[image].name,
+                (unsigned long long)rows_of(model), UINT32_MAX);
+    for (unsigned slot = 0; slot < n; slot++) {
+        const char *name = rules[slot].name;
+        int optional = access[slot] & ART_ACCESS_OPTIONAL;
+        if (optional && !art_present(args, slot)) {
+            continue;
+        }
+        if (rules[slot].kind == CHANNELS) {
+            ART_TRY(art_check_vector(args, slot, name, ART_DTYPE_F32, model->dims[3], err));
+            continue;
+        }
+        ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_F32, 4, err));
+        ART_TRY(art_check_dims(args, slot, name, model->dims, err));
+        ART_TRY(art_check_batched(args, slot, name, model->batched, err));
     }
-    ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_F32, 4, err));
-    ART_TRY(art_check_dims(args, slot, name, args->operand[other].dims, err));
-    return art_check_batched(args, slot, name, args->operand[other].batched, err);
+    return ART_OK;
 }
 
-static art_status check_rows(const art_array *x, const char *name, int training, art_error *err)
+#define CHECK_SLOTS(args, rules, access, image, err)                                               \
+    check_slots(args, rules, (const uint8_t[])access, sizeof(rules) / sizeof((rules)[0]), image,   \
+                err)
+
+static art_status check_trainable(const art_array *x, art_error *err)
 {
-    ART_FAIL_IF(rows_of(x) > UINT32_MAX, err, ART_SHAPE, "%s has %llu rows, at most %u are possible",
-                name, (unsigned long long)rows_of(x), UINT32_MAX);
-    ART_FAIL_IF(training && rows_of(x) == 1, err, ART_SHAPE,
-                "batch norm needs more than one value per channel to train, %s has 1 (%u sample of "
-                "%u x %u): use at least 2 samples in every batch, or freeze the layer (eval mode)",
-                name, x->dims[0], x->dims[1], x->dims[2]);
+    ART_FAIL_IF(rows_of(x) == 1, err, ART_SHAPE,
+                "batch norm needs more than one value per channel to train, here is 1 (%u sample "
+                "of %u x %u): use at least 2 samples in every batch, or freeze the layer (eval())",
+                x->dims[0], x->dims[1], x->dims[2]);
     return ART_OK;
 }
 
 art_status art_op_batchnorm2d_fwd_check(const art_op_args *args, art_error *err)
 {
-    const art_array *x = &args->operand[ART_BATCHNORM2D_FWD_X];
-    const uint32_t cols = x->dims[3];
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_FWD_X, "batchnorm2d_fwd.x", ART_DTYPE_F32, 4,
-                              err));
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_FWD_Y, "batchnorm2d_fwd.y", ART_DTYPE_F32, 4,
-                              err));
-    ART_TRY(check_image(args, ART_BATCHNORM2D_FWD_Y, "batchnorm2d_fwd.y", ART_BATCHNORM2D_FWD_X,
-                        err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_FWD_GAMMA, "batchnorm2d_fwd.gamma",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_FWD_BETA, "batchnorm2d_fwd.beta",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_FWD_MEAN, "batchnorm2d_fwd.mean",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_FWD_VAR, "batchnorm2d_fwd.var",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_FWD_SAVE_MEAN, "batchnorm2d_fwd.save_mean",
-                             ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_FWD_SAVE_INVSTD, "batchnorm2d_fwd.save_invstd",
-                             ART_DTYPE_F32, cols, err));
+    static const slot_rule rules[] = {
+        {"batchnorm2d_fwd.x", IMAGE},           {"batchnorm2d_fwd.gamma", CHANNELS},
+        {"batchnorm2d_fwd.beta", CHANNELS},     {"batchnorm2d_fwd.mean", CHANNELS},
+        {"batchnorm2d_fwd.var", CHANNELS},      {"batchnorm2d_fwd.y", IMAGE},
+        {"batchnorm2d_fwd.save_mean", CHANNELS}, {"batchnorm2d_fwd.save_invstd", CHANNELS},
+    };
+    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_FWD_ACCESS, ART_BATCHNORM2D_FWD_X, err));
+    ART_TRY(check_trainable(&args->operand[ART_BATCHNORM2D_FWD_X], err));
     ART_TRY(art_check_float(args, ART_BATCHNORM2D_FWD_A_EPS, "batchnorm2d_fwd.eps", 0.0, 1e30, err));
     ART_TRY(art_check_float(args, ART_BATCHNORM2D_FWD_A_MOMENTUM, "batchnorm2d_fwd.momentum", 0.0,
                             1.0, err));
-    ART_TRY(check_rows(x, "batchnorm2d_fwd.x", 1, err));
     return art_check_workspace(args, ART_BATCHNORM2D_FWD_WS, "batchnorm2d_fwd.ws",
                                art_op_batchnorm2d_fwd_workspace(args), err);
 }
 
 art_status art_op_batchnorm2d_eval_check(const art_op_args *args, art_error *err)
 {
-    const art_array *x = &args->operand[ART_BATCHNORM2D_EVAL_X];
-    const uint32_t cols = x->dims[3];
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_EVAL_X, "batchnorm2d_eval.x", ART_DTYPE_F32, 4,
-                              err));
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_EVAL_Y, "batchnorm2d_eval.y", ART_DTYPE_F32, 4,
-                              err));
-    ART_TRY(check_image(args, ART_BATCHNORM2D_EVAL_Y, "batchnorm2d_eval.y", ART_BATCHNORM2D_EVAL_X,
-                        err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_EVAL_GAMMA, "batchnorm2d_eval.gamma",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_EVAL_BETA, "batchnorm2d_eval.beta",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_EVAL_MEAN, "batchnorm2d_eval.mean",
-                             ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_EVAL_VAR, "batchnorm2d_eval.var", ART_DTYPE_F32,
-                             cols, err));
-    ART_TRY(art_check_float(args, ART_BATCHNORM2D_EVAL_A_EPS, "batchnorm2d_eval.eps", 0.0, 1e30,
-                            err));
-    return check_rows(x, "batchnorm2d_eval.x", 0, err);
+    static const slot_rule rules[] = {
+        {"batchnorm2d_eval.x", IMAGE},       {"batchnorm2d_eval.gamma", CHANNELS},
+        {"batchnorm2d_eval.beta", CHANNELS}, {"batchnorm2d_eval.mean", CHANNELS},
+        {"batchnorm2d_eval.var", CHANNELS},  {"batchnorm2d_eval.y", IMAGE},
+    };
+    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_ACCESS, ART_BATCHNORM2D_EVAL_X, err));
+    return art_check_float(args, ART_BATCHNORM2D_EVAL_A_EPS, "batchnorm2d_eval.eps", 0.0, 1e30,
+                           err);
 }
 
 art_status art_op_batchnorm2d_grad_check(const art_op_args *args, art_error *err)
 {
-    const art_array *x = &args->operand[ART_BATCHNORM2D_GRAD_X];
-    const uint32_t cols = x->dims[3];
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_GRAD_X, "batchnorm2d_grad.x", ART_DTYPE_F32, 4,
-                              err));
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_GRAD_DY, "batchnorm2d_grad.dy", ART_DTYPE_F32,
-                              4, err));
-    ART_TRY(check_image(args, ART_BATCHNORM2D_GRAD_DY, "batchnorm2d_grad.dy",
-                        ART_BATCHNORM2D_GRAD_X, err));
-    ART_TRY(check_image(args, ART_BATCHNORM2D_GRAD_DX, "batchnorm2d_grad.dx",
-                        ART_BATCHNORM2D_GRAD_X, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_GRAD_GAMMA, "batchnorm2d_grad.gamma",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_GRAD_SAVE_MEAN, "batchnorm2d_grad.save_mean",
-                             ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_GRAD_SAVE_INVSTD, "batchnorm2d_grad.save_invstd",
-                             ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_GRAD_DGAMMA, "batchnorm2d_grad.dgamma",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_GRAD_DBETA, "batchnorm2d_grad.dbeta",
-                                      ART_DTYPE_F32, cols, err));
-    ART_TRY(check_rows(x, "batchnorm2d_grad.x", 1, err));
+    static const slot_rule rules[] = {
+        {"batchnorm2d_grad.x", IMAGE},
+        {"batchnorm2d_grad.gamma", CHANNELS},
+        {"batchnorm2d_grad.save_mean", CHANNELS},
+        {"batchnorm2d_grad.save_invstd", CHANNELS},
+        {"batchnorm2d_grad.dy", IMAGE},
+        {"batchnorm2d_grad.dx", IMAGE},
+        {"batchnorm2d_grad.dgamma", CHANNELS},
+        {"batchnorm2d_grad.dbeta", CHANNELS},
+    };
+    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_GRAD_ACCESS, ART_BATCHNORM2D_GRAD_X, err));
+    ART_TRY(check_trainable(&args->operand[ART_BATCHNORM2D_GRAD_X], err));
     return art_check_workspace(args, ART_BATCHNORM2D_GRAD_WS, "batchnorm2d_grad.ws",
                                art_op_batchnorm2d_grad_workspace(args), err);
 }
 
 art_status art_op_batchnorm2d_eval_grad_check(const art_op_args *args, art_error *err)
 {
-    const art_array *dy = &args->operand[ART_BATCHNORM2D_EVAL_GRAD_DY];
-    const uint32_t cols = dy->dims[3];
-    ART_TRY(art_check_operand(args, ART_BATCHNORM2D_EVAL_GRAD_DY, "batchnorm2d_eval_grad.dy",
-                              ART_DTYPE_F32, 4, err));
-    ART_TRY(check_image(args, ART_BATCHNORM2D_EVAL_GRAD_X, "batchnorm2d_eval_grad.x",
+    static const slot_rule rules[] = {
+        {"batchnorm2d_eval_grad.x", IMAGE},         {"batchnorm2d_eval_grad.gamma", CHANNELS},
+        {"batchnorm2d_eval_grad.mean", CHANNELS},   {"batchnorm2d_eval_grad.var", CHANNELS},
+        {"batchnorm2d_eval_grad.dy", IMAGE},        {"batchnorm2d_eval_grad.dx", IMAGE},
+        {"batchnorm2d_eval_grad.dgamma", CHANNELS}, {"batchnorm2d_eval_grad.dbeta", CHANNELS},
+    };
+    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_GRAD_ACCESS,
                         ART_BATCHNORM2D_EVAL_GRAD_DY, err));
-    ART_TRY(check_image(args, ART_BATCHNORM2D_EVAL_GRAD_DX, "batchnorm2d_eval_grad.dx",
-                        ART_BATCHNORM2D_EVAL_GRAD_DY, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_EVAL_GRAD_GAMMA,
-                                      "batchnorm2d_eval_grad.gamma", ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_EVAL_GRAD_MEAN, "batchnorm2d_eval_grad.mean",
-                             ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_vector(args, ART_BATCHNORM2D_EVAL_GRAD_VAR, "batchnorm2d_eval_grad.var",
-                             ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA,
-                                      "batchnorm2d_eval_grad.dgamma", ART_DTYPE_F32, cols, err));
-    ART_TRY(art_check_optional_vector(args, ART_BATCHNORM2D_EVAL_GRAD_DBETA,
-                                      "batchnorm2d_eval_grad.dbeta", ART_DTYPE_F32, cols, err));
     ART_FAIL_IF(art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA) &&
                     !art_present(args, ART_BATCHNORM2D_EVAL_GRAD_X),
                 err, ART_PLAN_FORMAT, "batchnorm2d_eval_grad.x is missing, dgamma needs it");
     ART_TRY(art_check_float(args, ART_BATCHNORM2D_EVAL_GRAD_A_EPS, "batchnorm2d_eval_grad.eps", 0.0,
                             1e30, err));
-    ART_TRY(check_rows(dy, "batchnorm2d_eval_grad.dy", 0, err));
     return art_check_workspace(args, ART_BATCHNORM2D_EVAL_GRAD_WS, "batchnorm2d_eval_grad.ws",
                                art_op_batchnorm2d_eval_grad_workspace(args), err);
+}
+
+/* ---- workspaces: partial results of the columns ---- */
+
+static uint64_t workspace(const art_array *x)
+{
+    return art_col_workspace(rows_of(x), x->dims[3]);
+}
+
+uint64_t art_op_batchnorm2d_fwd_workspace(const art_op_args *args)
+{
+    return workspace(&args->operand[ART_BATCHNORM2D_FWD_X]);
+}
+
+ART_NO_WORKSPACE(batchnorm2d_eval)
+
+uint64_t art_op_batchnorm2d_grad_workspace(const art_op_args *args)
+{
+    return workspace(&args->operand[ART_BATCHNORM2D_GRAD_X]);
+}
+
+uint64_t art_op_batchnorm2d_eval_grad_workspace(const art_op_args *args)
+{
+    int reduces = art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA) ||
+                  art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DBETA);
+    return reduces ? workspace(&args->operand[ART_BATCHNORM2D_EVAL_GRAD_DY]) : 0;
+}
+
+/* ---- runs ---- */
+
+static norm norm_of(const art_op_args *args, unsigned image)
+{
+    const art_array *x = &args->operand[image];
+    return (norm){.vec = art_vec(args), .rows = rows_of(x), .cols = x->dims[3]};
+}
+
+/* One channel's new running value: momentum weighs the batch's. */
+static void update_running(float *running, double batch, double momentum)
+{
+    *running = (float)((1.0 - momentum) * (double)*running + momentum * batch);
+}
+
+/* From moments to save_mean, save_invstd and the running statistics. */
+static void save_statistics(const art_op_args *args, const norm *b, const double *moments)
+{
+    const double rows = (double)b->rows, eps = args->attr[ART_BATCHNORM2D_FWD_A_EPS].f;
+    const double momentum = args->attr[ART_BATCHNORM2D_FWD_A_MOMENTUM].f;
+    float *mean = art_out(args, ART_BATCHNORM2D_FWD_MEAN);
+    float *var = art_out(args, ART_BATCHNORM2D_FWD_VAR);
+    float *save_mean = art_out(args, ART_BATCHNORM2D_FWD_SAVE_MEAN);
+    float *save_invstd = art_out(args, ART_BATCHNORM2D_FWD_SAVE_INVSTD);
+    for (size_t c = 0; c < b->cols; c++) {
+        double squares = moments[b->cols + c];
+        save_mean[c] = (float)moments[c];
+        save_invstd[c] = invstd_of(squares / rows, eps);
+        if (mean) {
+            update_running(&mean[c], moments[c], momentum);
+        }
+        if (var) {
+            update_running(&var[c], squares / (rows - 1.0), momentum);
+        }
+    }
+}
+
+art_status art_op_batchnorm2d_fwd_run(const art_op_args *args, art_error *err)
+{
+    norm b = norm_of(args, ART_BATCHNORM2D_FWD_X);
+    double *moments = args->operand[ART_BATCHNORM2D_FWD_WS].data;
+    ART_TRY(check_trainable(&args->operand[ART_BATCHNORM2D_FWD_X], err));
+    b.x = art_in(args, ART_BATCHNORM2D_FWD_X);
+    b.gamma = art_in(args, ART_BATCHNORM2D_FWD_GAMMA);
+    b.beta = art_in(args, ART_BATCHNORM2D_FWD_BETA);
+    b.mean = art_in(args, ART_BATCHNORM2D_FWD_SAVE_MEAN);
+    b.invstd = art_in(args, ART_BATCHNORM2D_FWD_SAVE_INVSTD);
+    b.to = art_out(args, ART_BATCHNORM2D_FWD_Y);
+    art_col_moments(args, b.x, art_col_split_of(b.rows, b.cols), moments);
+    save_statistics(args, &b, moments);
+    art_col_run(args, b.rows, b.cols, fill_affine, apply_affine, &b);
+    return ART_OK;
+}
+
+art_status art_op_batchnorm2d_eval_run(const art_op_args *args, art_error *err)
+{
+    norm b = norm_of(args, ART_BATCHNORM2D_EVAL_X);
+    (void)err;
+    b.x = art_in(args, ART_BATCHNORM2D_EVAL_X);
+    b.gamma = art_in(args, ART_BATCHNORM2D_EVAL_GAMMA);
+    b.beta = art_in(args, ART_BATCHNORM2D_EVAL_BETA);
+    b.mean = art_in(args, ART_BATCHNORM2D_EVAL_MEAN);
+    b.var = art_in(args, ART_BATCHNORM2D_EVAL_VAR);
+    b.eps = args->attr[ART_BATCHNORM2D_EVAL_A_EPS].f;
+    b.to = art_out(args, ART_BATCHNORM2D_EVAL_Y);
+    art_col_run(args, b.rows, b.cols, fill_affine, apply_affine, &b);
+    return ART_OK;
+}
+
+/* dgamma = invstd * sum of dy (x - mean), dbeta = sum of dy; either may be NULL. */
+static void store_sums(const norm *b, const double *sums, float *dgamma, float *dbeta)
+{
+    for (size_t c = 0; c < b->cols; c++) {
+        if (dgamma) {
+            float invstd = b->invstd ? b->invstd[c] : invstd_of((double)b->var[c], b->eps);
+            dgamma[c] = (float)(sums[b->cols + c] * (double)invstd);
+        }
+        if (dbeta) {
+            dbeta[c] = (float)sums[c];
+        }
+    }
+}
+
+art_status art_op_batchnorm2d_grad_run(const art_op_args *args, art_error *err)
+{
+    norm b = norm_of(args, ART_BATCHNORM2D_GRAD_X);
+    double *sums = args->operand[ART_BATCHNORM2D_GRAD_WS].data;
+    (void)err;
+    b.x = art_in(args, ART_BATCHNORM2D_GRAD_X);
+    b.dy = art_in(args, ART_BATCHNORM2D_GRAD_DY);
+    b.gamma = art_in(args, ART_BATCHNORM2D_GRAD_GAMMA);
+    b.mean = art_in(args, ART_BATCHNORM2D_GRAD_SAVE_MEAN);
+    b.invstd = art_in(args, ART_BATCHNORM2D_GRAD_SAVE_INVSTD);
+    b.to = art_out(args, ART_BATCHNORM2D_GRAD_DX);
+    b.sums = sums;
+    art_col_dots(args, b.dy, b.x, b.mean, art_col_split_of(b.rows, b.cols), sums);
+    store_sums(&b, sums, art_out(args, ART_BATCHNORM2D_GRAD_DGAMMA),
+               art_out(args, ART_BATCHNORM2D_GRAD_DBETA));
+    if (b.to) {
+        art_col_run(args, b.rows, b.cols, fill_centred, apply_centred, &b);
+    }
+    return ART_OK;
+}
+
+art_status art_op_batchnorm2d_eval_grad_run(const art_op_args *args, art_error *err)
+{
+    norm b = norm_of(args, ART_BATCHNORM2D_EVAL_GRAD_DY);
+    float *dgamma = art_out(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA);
+    float *dbeta = art_out(args, ART_BATCHNORM2D_EVAL_GRAD_DBETA);
+    double *sums = args->operand[ART_BATCHNORM2D_EVAL_GRAD_WS].data;
+    (void)err;
+    b.dy = art_in(args, ART_BATCHNORM2D_EVAL_GRAD_DY);
+    b.gamma = art_in(args, ART_BATCHNORM2D_EVAL_GRAD_GAMMA);
+    b.mean = art_in(args, ART_BATCHNORM2D_EVAL_GRAD_MEAN);
+    b.var = art_in(args, ART_BATCHNORM2D_EVAL_GRAD_VAR);
+    b.eps = args->attr[ART_BATCHNORM2D_EVAL_GRAD_A_EPS].f;
+    b.to = art_out(args, ART_BATCHNORM2D_EVAL_GRAD_DX);
+    if (dgamma || dbeta) {
+        b.x = dgamma ? art_in(args, ART_BATCHNORM2D_EVAL_GRAD_X) : NULL;
+        art_col_dots(args, b.dy, b.x, b.mean, art_col_split_of(b.rows, b.cols), sums);
+        store_sums(&b, sums, dgamma, dbeta);
+    }
+    if (b.to) {
+        art_col_run(args, b.rows, b.cols, fill_slope, apply_slope, &b);
+    }
+    return ART_OK;
 }

@@ -152,7 +152,7 @@ C_CALLS = {
     r"\b(getenv|secure_getenv)\s*\(": ("core/cpu.c", "run/"),
     r"\b(rand|random|srand|drand48|time|getrandom)\s*\(": ("run/",),
     # Rule: no library function that is not correctly rounded.
-    r"\b(exp|exp2|expm1|log|log2|log10|log1p|pow|tanh|sinh|cosh|sin|cos|tan|erf|cbrt|hypot)[fl]?"
+    r"(?<![\w.>])(exp|exp2|expm1|log|log2|log10|log1p|pow|tanh|sinh|cosh|sin|cos|tan|erf|cbrt|hypot)[fl]?"
     r"\s*\(": (),
 }
 

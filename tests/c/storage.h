@@ -11,6 +11,7 @@
 
 #include "core/crc32.h"
 #include "engine/engine.h"
+#include "engine/file_io.h"
 #include "expect.h"
 #include "plan_cnn.h"
 
@@ -106,7 +107,7 @@ static inline art_engine *cnn_engine(uint64_t seed, uint32_t threads, uint32_t b
     art_engine *engine;
     art_error err;
     const art_options options = {.seed = seed, .threads = threads, .kernel_level = "c"};
-    size_t n = build_cnn(plan, batch, threads, false, false);
+    size_t n = build_cnn(plan, batch, threads, false);
     if (art_engine_open(&engine, plan, n, &options, &err) != ART_OK ||
         art_engine_initialize(engine, &err) != ART_OK) {
         printf("cannot open the test's engine: %s\n", err.text);
