@@ -89,7 +89,7 @@ test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Pyth
 lint: $(VENV)/.stamp-dev ## ruff, cython-lint, clang-format
 	$(VENV_PYTHON) -m ruff check $(PY_SOURCES)
 	$(VENV_PYTHON) -m ruff format --check $(PY_SOURCES)
-	$(VENV)/bin/cython-lint kernels/cython
+	PATH="$(abspath $(VENV))/bin:$$PATH" cython-lint kernels/cython
 	$(VENV)/bin/clang-format --dry-run -Werror $(C_FORMATTED)
 
 format: $(VENV)/.stamp-dev ## rewrite the sources in the house style

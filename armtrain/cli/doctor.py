@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import platform
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +13,10 @@ from armtrain.cli.common import Subparsers, print_json
 from armtrain.dtypes import format_bytes
 from armtrain.runtime.machine import Hindrance, Machine
 
-__all__ = ["add_parser", "run"]
+__all__ = ["add_parser", "feature_names", "run"]
+
+_FEATURES = {0: "sse2", 1: "avx2+fma", 2: "avx512", 8: "neon", 9: "vfpv4"}
+_CAP = "ARMTRAIN_CPU"
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -37,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         "version": __version__,
         "engine_version": engine.version(),
         "python_version": platform.python_version(),
-        "cpu_features": engine.cpu_features(),
+        "cpu_features": feature_names(engine.cpu_features()),
         "kernel_levels": levels,
         "kernel_level": level,
         "kernel_level_reason": _reason(levels),
@@ -51,8 +55,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def feature_names(bits: int) -> list[str]:
+    """Return the names of the feature bits of kernels/core/cpu.h."""
+    return [_FEATURES.get(i, f"bit {i}") for i in range(bits.bit_length()) if bits >> i & 1]
+
+
 def _reason(levels: list[str]) -> str:
     """Say why the last level is used."""
+    cap = os.environ.get(_CAP)
+    if cap:
+        return f"the fastest of this processor up to {_CAP}={cap} of the environment"
     if len(levels) == 1:
         return "the processor has the features of no faster level"
     return f"the fastest whose features the processor has; also possible: {', '.join(levels[:-1])}"

@@ -65,7 +65,7 @@ def model_from_file(text: str) -> Any:
     module = _load(Path(path))
     make = getattr(module, name, None)
     if not callable(make):
-        found = [n for n, v in vars(module).items() if callable(v) and not n.startswith("_")]
+        found = sorted(n for n, v in vars(module).items() if callable(v) and n[0] != "_")
         raise UsageError(
             f"MODEL '{text}': {path} has no callable '{name}'; it has {', '.join(found) or 'none'}"
         )

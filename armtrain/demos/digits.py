@@ -14,8 +14,8 @@ from armtrain.runtime.trainer import Trainer
 
 __all__ = ["EPOCHS", "DigitsRun", "plan_digits", "train_digits"]
 
-EPOCHS = 15
-BATCH_SIZE = 16
+EPOCHS = 30
+BATCH_SIZE = 32
 BUDGET_BYTES = 512 * 1024
 SEED = 0
 
@@ -49,14 +49,14 @@ class DigitsRun:
 
 
 def plan_digits() -> Plan:
-    """Return the demo's plan: one thread, batch 16, at most 512 KiB."""
+    """Return the demo's plan: one thread, batch 32, at most 512 KiB."""
     entry = zoo.entry("digits_cnn")
     return plan(
         entry.build(),
         input_shape=entry.input_shape,
         batch_size=BATCH_SIZE,
         loss=entry.loss(),
-        optimizer=optim.SGD(lr=0.05, momentum=0.9),
+        optimizer=optim.SGD(lr=0.02, momentum=0.9),
         budget=BUDGET_BYTES,
         threads=1,
     )

@@ -19,6 +19,9 @@ Operands = tuple[Dims | None, ...]
 
 _GEMM_KC = 256  # most terms of a block, ART_GEMM_KC
 _GEMM_NR_MAX = 48  # most columns of a tile over all levels, ART_GEMM_NR_MAX
+_COLUMN_GROUP = 64  # channels of one tile of a reduction over rows, GROUP in columns.c
+_COLUMN_TILES = 16  # tiles wanted at least, TILES
+_COLUMN_ROWS = 64  # rows of one block, ART_VEC_MAX_ROWS
 
 
 def _product(terms: int, columns: int, threads: int) -> int:
@@ -67,6 +70,24 @@ def _grad_w(code: OpCode, operands: Operands, threads: int) -> int:
     return 0 if dw is None else _product(prod(dy[:-1]), dw[-1], threads)
 
 
+def _column_partials(image: Dims | None) -> int:
+    """Return the bytes of two float64 partial results per channel and part of the rows."""
+    assert image is not None
+    rows, columns = prod(image[:-1]), image[-1]
+    groups = -(-columns // _COLUMN_GROUP)
+    parts = min(max(_COLUMN_TILES // groups, 1), -(-rows // _COLUMN_ROWS))
+    return parts * columns * 2 * 8
+
+
+def _batchnorm(code: OpCode, operands: Operands, threads: int) -> int:
+    return _column_partials(_operand(code, operands, "x"))
+
+
+def _batchnorm_eval_grad(code: OpCode, operands: Operands, threads: int) -> int:
+    reduces = any(_operand(code, operands, name) is not None for name in ("dgamma", "dbeta"))
+    return _column_partials(_operand(code, operands, "dy")) if reduces else 0
+
+
 _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.LINEAR_FWD: _linear_fwd,
     OpCode.LINEAR_GRAD_W: _grad_w,
@@ -74,6 +95,9 @@ _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.CONV2D_FWD: _conv_fwd,
     OpCode.CONV2D_GRAD_W: _grad_w,
     OpCode.CONV2D_GRAD_X: _conv_grad_x,
+    OpCode.BATCHNORM2D_FWD: _batchnorm,
+    OpCode.BATCHNORM2D_GRAD: _batchnorm,
+    OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
 }
 
 

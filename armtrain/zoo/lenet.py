@@ -53,8 +53,8 @@ class LeNet(nn.Module):
 class DigitsCnn(nn.Module):
     """LeNet's pattern for 1x8x8 images: two 3x3 convolutions, two max-pools, two linear layers.
 
-    13,706 parameters. SGD with lr 0.05 and momentum 0.9 passes 97.5 % on held-out UCI digits
-    within 15 epochs of batches of 16.
+    13,706 parameters. SGD with lr 0.02 and momentum 0.9 passes 97.5 % on held-out UCI digits
+    within 25 epochs of batches of 16.
     """
 
     def __init__(self) -> None:

@@ -144,8 +144,11 @@ static art_status unicode_escape(art_json *json, text *t, art_error *err) {
     if (code >= 0xD800 && code < 0xDC00) {
         ART_TRY(take(json, &c, err));
         ART_TRY(take(json, &d, err));
+        if (c != '\\' || d != 'u') {
+            return bad(json, "half of a surrogate pair", err);
+        }
         ART_TRY(hex4(json, &low, err));
-        if (c != '\\' || d != 'u' || low < 0xDC00 || low > 0xDFFF) {
+        if (low < 0xDC00 || low > 0xDFFF) {
             return bad(json, "half of a surrogate pair", err);
         }
         code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);

@@ -56,11 +56,11 @@ static void change_word(unsigned char *at, size_t size) {
     memcpy(at, &value, size);
 }
 
-/* A place in a section: header (0), tensors, steps, operands, attributes or strings. */
+/* A place in a section: header (0, seldom), tensors, steps, operands, attributes or anywhere. */
 static unsigned char *place_in(unsigned char *bytes, size_t n, size_t size) {
     static const size_t records[] = {sizeof(art_plan_tensor), sizeof(art_plan_step), 4, 8};
     art_plan_header *h = (void *)bytes;
-    uint64_t part = below(6), extent[2] = {0, 0};
+    uint64_t part = below(16) == 0 ? 0 : 1 + below(5), extent[2] = {0, 0};
     if (part == 0 || part == 5) {
         return bytes + below((part == 0 ? sizeof *h : n) / size) * size;
     }
@@ -110,9 +110,9 @@ static void change_dims(unsigned char *bytes, size_t n) {
     }
 }
 
-/* Apply one to four changes; returns the new size. */
+/* Apply one to three changes; returns the new size. */
 static size_t mutate(unsigned char *bytes, size_t n) {
-    for (uint64_t left = 1 + below(4); left > 0; left--) {
+    for (uint64_t left = 1 + below(3); left > 0; left--) {
         switch (below(8)) {
         case 0:
             bytes[below(n)] = (unsigned char)next_random();

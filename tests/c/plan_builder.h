@@ -149,7 +149,7 @@ static inline uint32_t pb_step(plan_builder *pb, unsigned code, unsigned phase, 
     s->n_attrs = op->n_attrs;
     memcpy(pb->operands + pb->n_operands, filled, op->n_operands * sizeof ids[0]);
     pb->n_operands += op->n_operands;
-    if (op->n_attrs > 0) {
+    if (attrs != NULL) {
         memcpy(pb->attrs + pb->n_attrs, attrs, op->n_attrs * sizeof attrs[0]);
         pb->n_attrs += op->n_attrs;
     }

@@ -34,11 +34,11 @@ static inline void storage_start(void) {
     }
 }
 
-/* DIR/name; four results live at a time. */
+/* DIR/name; sixteen results live at a time. */
 static inline const char *in_dir(const char *name) {
-    static char paths[4][600];
+    static char paths[16][600];
     static unsigned next;
-    char *path = paths[next++ % 4];
+    char *path = paths[next++ % 16];
     snprintf(path, sizeof paths[0], "%s/%s", storage_dir, name);
     return path;
 }

@@ -71,7 +71,8 @@ static art_status load(art_engine *engine, const char *dir, art_error *err) {
 static void round_trip(void) {
     art_error err;
     art_engine *a = cnn_engine(1, 1, 4), *b = cnn_engine(2, 3, 7);
-    const char *dir = in_dir("new/deep");
+    char dir[300];
+    snprintf(dir, sizeof dir, "%s", in_dir("new/deep"));
     struct stat info;
     scramble(a, 5);
     a->state.step = 3000000000u;
@@ -212,7 +213,8 @@ static void refuse_nonfinite(void) {
 static void keep_the_newest(void) {
     art_error err;
     art_engine *a = cnn_engine(1, 1, 4);
-    const char *dir = in_dir("k");
+    char dir[300];
+    snprintf(dir, sizeof dir, "%s", in_dir("k"));
     for (uint64_t step = 1; step <= 5; step++) {
         a->state.step = step;
         EXPECT_STATUS(save(a, dir, &err), ART_OK, err, "");
@@ -259,10 +261,11 @@ static void fail_every_call(void) {
     art_engine *a = cnn_engine(1, 1, 4), *b = cnn_engine(2, 1, 4);
     scramble(a, 0);
     EXPECT_STATUS(save(a, in_dir("e"), &err), ART_OK, err, "");
-    char order[sizeof calls];
-    memcpy(order, calls, sizeof order);
-    const char *tail = strchr(order, 'f');
-    EXPECT(tail != NULL && strcmp(tail, "frd") == 0 && strspn(order + 1, "w") >= 2);
+    EXPECT(calls[0] == 'd'); /* the new directory's own name */
+    EXPECT_STATUS(save(a, in_dir("e"), &err), ART_OK, err, "");
+    const char *tail = strchr(calls, 'f');
+    EXPECT(tail != NULL && strcmp(tail, "frd") == 0);
+    EXPECT(strspn(calls, "w") == (size_t)(tail - calls) && tail - calls >= 2);
     uint32_t old = digest(a);
     scramble(a, 1);
     int n = (int)n_calls;

@@ -251,7 +251,11 @@ static void trains_frozen(image *im) {
     tensor(im, "0.bias")->role = ART_ROLE_FROZEN;
 }
 static void no_workspace(image *im) {
-    *operand(im, ART_OP_CROSS_ENTROPY_GRAD, ART_CROSS_ENTROPY_GRAD_WS) = PB_NONE;
+    *operand(im, ART_OP_LINEAR_FWD, ART_LINEAR_FWD_WS) = PB_NONE;
+}
+static void small_workspace(image *im) {
+    art_plan_tensor *t = tensor(im, "workspace0");
+    t->bytes = t->dims[0] = t->shape[0] = t->view[0] = t->dims[0] - 1;
 }
 static void stack_as_operand(image *im) {
     *operand(im, ART_OP_LINEAR_FWD, ART_LINEAR_FWD_X) = find(im, "thread_stacks");
@@ -344,7 +348,8 @@ static const struct {
     {"alias", alias, ART_PLAN_OVERLAP, "operands 'h.0' and 'h.0' share storage"},
     {"overwrites_weight", overwrites_weight, ART_PLAN_FORMAT, "overwrite the persistent"},
     {"trains_frozen", trains_frozen, ART_PLAN_FORMAT, "overwrite the persistent tensor '0.bias'"},
-    {"no_workspace", no_workspace, ART_PLAN_WORKSPACE, "the plan's (none) has 0"},
+    {"no_workspace", no_workspace, ART_PLAN_WORKSPACE, "linear_fwd.ws has 0 bytes"},
+    {"small_workspace", small_workspace, ART_PLAN_WORKSPACE, "linear_fwd.ws has"},
     {"stack_as_operand", stack_as_operand, ART_PLAN_FORMAT, "'thread_stacks' has role 12"},
     {"no_input", no_input, ART_PLAN_FORMAT, "reads 'x.0', which nothing has written"},
     {"no_loss", no_loss, ART_PLAN_FORMAT, "'loss.0' has role 7"},

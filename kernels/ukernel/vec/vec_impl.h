@@ -18,16 +18,6 @@
 typedef float vfloat __attribute__((vector_size(4 * ART_VEC_WIDTH)));
 typedef float loose __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), may_alias));
 
-INLINE vfloat load(const float *p)
-{
-    return *(const loose *)p;
-}
-
-INLINE void store(float *p, vfloat v)
-{
-    *(loose *)p = v;
-}
-
 /* ---- element by element ---- */
 
 void FN(relu)(float *y, const float *x, size_t n)
@@ -84,26 +74,22 @@ enum { MASK_BLOCKS = 16 };
 /* Random words of MASK_BLOCKS consecutive Philox blocks, word w of block b at out[4 b + w]. */
 INLINE void random_words(uint32_t out[4 * MASK_BLOCKS], const art_vec_mask *mask, uint64_t block)
 {
-    uint32_t c0[MASK_BLOCKS], c1[MASK_BLOCKS], c2[MASK_BLOCKS], c3[MASK_BLOCKS];
-    uint32_t k0 = (uint32_t)mask->seed, k1 = (uint32_t)(mask->seed >> 32);
-    for (int b = 0; b < MASK_BLOCKS; b++) {
-        c0[b] = (uint32_t)(block + (uint64_t)b);
-        c1[b] = (uint32_t)((block + (uint64_t)b) >> 32);
-        c2[b] = (uint32_t)mask->stream;
-        c3[b] = (uint32_t)(mask->stream >> 32);
-    }
-    for (int round = 0; round < ART_PHILOX_ROUNDS; round++) {
-        for (int b = 0; b < MASK_BLOCKS; b++) {
-            art_philox_round(&c0[b], &c1[b], &c2[b], &c3[b], k0, k1);
+    const uint32_t seed0 = (uint32_t)mask->seed, seed1 = (uint32_t)(mask->seed >> 32);
+    const uint32_t stream0 = (uint32_t)mask->stream, stream1 = (uint32_t)(mask->stream >> 32);
+    IVDEP for (uint32_t b = 0; b < MASK_BLOCKS; b++)
+    {
+        uint32_t c0 = (uint32_t)(block + b), c1 = (uint32_t)((block + b) >> 32);
+        uint32_t c2 = stream0, c3 = stream1, k0 = seed0, k1 = seed1;
+        _Pragma("GCC unroll 10") for (int round = 0; round < ART_PHILOX_ROUNDS; round++)
+        {
+            art_philox_round(&c0, &c1, &c2, &c3, k0, k1);
+            k0 += ART_PHILOX_W0;
+            k1 += ART_PHILOX_W1;
         }
-        k0 += ART_PHILOX_W0;
-        k1 += ART_PHILOX_W1;
-    }
-    for (int b = 0; b < MASK_BLOCKS; b++) {
-        out[4 * b] = c0[b];
-        out[4 * b + 1] = c1[b];
-        out[4 * b + 2] = c2[b];
-        out[4 * b + 3] = c3[b];
+        out[4 * b] = c0;
+        out[4 * b + 1] = c1;
+        out[4 * b + 2] = c2;
+        out[4 * b + 3] = c3;
     }
 }
 
@@ -277,97 +263,102 @@ double FN(exp_sum)(float *e, const float *x, float max, size_t n)
     return fold(acc);
 }
 
-/* ---- reductions over rows, one result per column, rows in ascending order ---- */
+/* ---- reductions over rows, one result per column, rows in ascending order ----
+ *
+ * A column's result does not depend on its neighbours, so the last register may overlap the one
+ * before and compute some columns twice. Narrow arrays use registers of four, then single floats. */
 
-/* Columns [0, v) of a block as registers: sums, then moments about the mean. */
-INLINE void moments_of_registers(float *shift, float *sum, float *squares, const float *x,
-                                 size_t rows, size_t ld, float per_row)
+typedef float quad __attribute__((vector_size(16)));
+typedef float loose_quad __attribute__((vector_size(16), aligned(4), may_alias));
+
+/* First column of the register after the one at c, n when there is none. */
+INLINE size_t next_register(size_t c, size_t width, size_t n)
 {
-    vfloat s = {0}, r = {0}, q = {0};
-    for (size_t i = 0; i < rows; i++) {
-        s += load(x + i * ld);
-    }
-    vfloat k = s * per_row;
-    for (size_t i = 0; i < rows; i++) {
-        vfloat d = load(x + i * ld) - k;
-        r += d;
-        q += d * d;
-    }
-    store(shift, k);
-    store(sum, r);
-    store(squares, q);
+    return c + width >= n ? n : c + 2 * width > n ? n - width : c + width;
 }
+
+/* The two reductions for columns [c, c + width of `type`), by type of the register and of its
+ * unaligned memory. */
+#define COLUMNS(name, type, memory)                                                                \
+    INLINE void moments_##name(float *shift, float *sum, float *squares, const float *x,           \
+                               size_t rows, size_t ld, float per_row)                              \
+    {                                                                                              \
+        type s = {0}, r = {0}, q = {0};                                                            \
+        for (size_t i = 0; i < rows; i++) {                                                        \
+            s += *(const memory *)(x + i * ld);                                                    \
+        }                                                                                          \
+        type k = s * per_row;                                                                      \
+        for (size_t i = 0; i < rows; i++) {                                                        \
+            type d = *(const memory *)(x + i * ld) - k;                                            \
+            r += d;                                                                                \
+            q += d * d;                                                                            \
+        }                                                                                          \
+        *(memory *)shift = k;                                                                      \
+        *(memory *)sum = r;                                                                        \
+        *(memory *)squares = q;                                                                    \
+    }                                                                                              \
+    INLINE void dots_##name(float *sum, float *dot, const float *dy, const float *x,               \
+                            const float *mean, size_t rows, size_t ld)                             \
+    {                                                                                              \
+        type s = {0}, p = {0}, k = *(const memory *)mean;                                          \
+        for (size_t i = 0; i < rows; i++) {                                                        \
+            type d = *(const memory *)(dy + i * ld);                                               \
+            s += d;                                                                                \
+            p += d * (*(const memory *)(x + i * ld) - k);                                          \
+        }                                                                                          \
+        *(memory *)sum = s;                                                                        \
+        *(memory *)dot = p;                                                                        \
+    }                                                                                              \
+    INLINE void sums_##name(float *sum, const float *dy, size_t rows, size_t ld)                   \
+    {                                                                                              \
+        type s = {0};                                                                              \
+        for (size_t i = 0; i < rows; i++) {                                                        \
+            s += *(const memory *)(dy + i * ld);                                                   \
+        }                                                                                          \
+        *(memory *)sum = s;                                                                        \
+    }
+COLUMNS(wide, vfloat, loose)
+COLUMNS(four, quad, loose_quad)
+
+/* One float as a register of one. */
+typedef float single __attribute__((vector_size(4)));
+typedef float loose_single __attribute__((vector_size(4), may_alias));
+COLUMNS(one, single, loose_single)
+
+/* Call REDUCE(name, c) for registers that cover columns [0, n). */
+#define EACH_REGISTER(REDUCE)                                                                      \
+    if (n >= ART_VEC_WIDTH) {                                                                      \
+        for (size_t c = 0; c < n; c = next_register(c, ART_VEC_WIDTH, n)) {                        \
+            REDUCE(wide, c);                                                                       \
+        }                                                                                          \
+    } else if (n >= 4) {                                                                           \
+        for (size_t c = 0; c < n; c = next_register(c, 4, n)) {                                    \
+            REDUCE(four, c);                                                                       \
+        }                                                                                          \
+    } else {                                                                                       \
+        for (size_t c = 0; c < n; c++) {                                                           \
+            REDUCE(one, c);                                                                        \
+        }                                                                                          \
+    }
 
 void FN(col_moments)(float *shift, float *sum, float *squares, const float *x, size_t rows,
                      size_t ld, size_t n)
 {
-    float per_row = 1.0f / (float)rows;
-    size_t c = 0;
-    for (; c + ART_VEC_WIDTH <= n; c += ART_VEC_WIDTH) {
-        moments_of_registers(shift + c, sum + c, squares + c, x + c, rows, ld, per_row);
-    }
-    for (; c < n; c++) {
-        float s = 0.0f, r = 0.0f, q = 0.0f;
-        for (size_t i = 0; i < rows; i++) {
-            s += x[i * ld + c];
-        }
-        float k = s * per_row;
-        for (size_t i = 0; i < rows; i++) {
-            float d = x[i * ld + c] - k;
-            r += d;
-            q += d * d;
-        }
-        shift[c] = k;
-        sum[c] = r;
-        squares[c] = q;
-    }
-}
-
-INLINE void sums_of_columns(float *sum, const float *dy, size_t rows, size_t ld, size_t n)
-{
-    size_t c = 0;
-    for (; c + ART_VEC_WIDTH <= n; c += ART_VEC_WIDTH) {
-        vfloat s = {0};
-        for (size_t i = 0; i < rows; i++) {
-            s += load(dy + i * ld + c);
-        }
-        store(sum + c, s);
-    }
-    for (; c < n; c++) {
-        float s = 0.0f;
-        for (size_t i = 0; i < rows; i++) {
-            s += dy[i * ld + c];
-        }
-        sum[c] = s;
-    }
+    const float per_row = 1.0f / (float)rows;
+#define MOMENTS(name, c)                                                                           \
+    moments_##name(shift + (c), sum + (c), squares + (c), x + (c), rows, ld, per_row)
+    EACH_REGISTER(MOMENTS)
 }
 
 void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const float *mean,
                   size_t rows, size_t ld, size_t n)
 {
-    if (!x) {
-        sums_of_columns(sum, dy, rows, ld, n);
-        return;
-    }
-    size_t c = 0;
-    for (; c + ART_VEC_WIDTH <= n; c += ART_VEC_WIDTH) {
-        vfloat s = {0}, p = {0}, k = load(mean + c);
-        for (size_t i = 0; i < rows; i++) {
-            vfloat d = load(dy + i * ld + c);
-            s += d;
-            p += d * (load(x + i * ld + c) - k);
-        }
-        store(sum + c, s);
-        store(dot + c, p);
-    }
-    for (; c < n; c++) {
-        float s = 0.0f, p = 0.0f;
-        for (size_t i = 0; i < rows; i++) {
-            s += dy[i * ld + c];
-            p += dy[i * ld + c] * (x[i * ld + c] - mean[c]);
-        }
-        sum[c] = s;
-        dot[c] = p;
+#define DOTS(name, c) dots_##name(sum + (c), dot + (c), dy + (c), x + (c), mean + (c), rows, ld)
+#define SUMS(name, c) sums_##name(sum + (c), dy + (c), rows, ld)
+    if (x) {
+        EACH_REGISTER(DOTS)
+    } else {
+        EACH_REGISTER(SUMS)
     }
 }
 

@@ -1,0 +1,165 @@
+"""Constructor arguments, shapes of traced layers, refusals with a way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from armtrain import nn
+from armtrain.errors import ShapeError
+from armtrain.ir.program import Init, InitKind
+from armtrain.nn import functional
+
+
+class Call(nn.Module):
+    """A network made from a function."""
+
+    def __init__(self, function: Callable[[nn.Tensor], Any], *layers: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(layers)
+        self.function = function
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        return self.function(x)  # type: ignore[no-any-return]
+
+
+def output_shape(net: nn.Module, input_shape: tuple[int, ...], batch: int = 2) -> tuple[int, ...]:
+    graph = nn.trace(net, input_shape, batch)
+    return graph.nodes[graph.output].shape
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (nn.Conv2d(4, 8, 3), (2, 8, 10, 7)),
+        (nn.Conv2d(4, 8, (3, 2), stride=(2, 1), padding=(1, 0), dilation=(1, 2)), (2, 8, 6, 7)),
+        (nn.Conv2d(4, 8, 3, padding="same", groups=4), (2, 8, 12, 9)),
+        (nn.Conv2d(4, 8, 3, padding="valid"), (2, 8, 10, 7)),
+        (nn.MaxPool2d(2), (2, 4, 6, 4)),
+        (nn.MaxPool2d(3, 2, padding=1, dilation=2), (2, 4, 5, 4)),
+        (nn.AvgPool2d((2, 3), padding=(1, 1)), (2, 4, 7, 3)),
+        (nn.BatchNorm2d(4), (2, 4, 12, 9)),
+        (nn.Flatten(), (2, 432)),
+        (nn.Identity(54, unused=1), (2, 4, 12, 9)),
+        (nn.Dropout(), (2, 4, 12, 9)),
+    ],
+)
+def test_shapes(layer: nn.Module, expected: tuple[int, ...]) -> None:
+    assert output_shape(layer, (4, 12, 9)) == expected
+
+
+def test_defaults_are_those_of_torch() -> None:
+    pool, norm = nn.MaxPool2d(3), nn.BatchNorm2d(2)
+    assert pool.stride == (3, 3)
+    assert (norm.eps, norm.momentum) == (1e-5, 0.1)
+    assert nn.AvgPool2d(2).count_include_pad
+    assert nn.Dropout().p == 0.5
+    bound = 27**-0.5
+    assert nn.Conv2d(3, 4, 3).weight.init == Init(InitKind.UNIFORM, -bound, bound)
+    assert nn.Linear(16, 4).weight.init == Init(InitKind.UNIFORM, -0.25, 0.25)
+    assert norm.weight is not None
+    assert norm.weight.init == Init(InitKind.CONSTANT, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.MaxPool2d(2, ceil_mode=True), "ceil_mode=True is not available; pad"),
+        (lambda: nn.AvgPool2d(2, ceil_mode=True), "ceil_mode=True is not available"),
+        (lambda: nn.MaxPool2d(2, return_indices=True), "use False"),
+        (lambda: nn.AvgPool2d(2, divisor_override=3), "use None"),
+        (lambda: nn.MaxPool2d(16), "pool twice"),
+        (lambda: nn.MaxPool2d(2, padding=2), r"use at most \(1, 1\)"),
+        (lambda: nn.Conv2d(3, 4, 3, groups=2), "groups=2 must divide in_channels=3"),
+        (lambda: nn.Conv2d(3, 4, 2, padding="same"), "odd kernel"),
+        (lambda: nn.Conv2d(3, 4, 3, padding_mode="circular"), "use 'zeros'"),
+        (lambda: nn.Conv2d(3, 4, 0), "kernel_size needs an integer >= 1"),
+        (lambda: nn.Conv2d(3, 4, 3, stride=(1, 2, 3)), r"pair \(height, width\)"),  # type: ignore[arg-type]
+        (lambda: nn.Linear(0, 4), "in_features needs an integer >= 1"),
+        (lambda: nn.Linear(2.0, 4), "in_features needs an integer >= 1"),  # type: ignore[arg-type]
+        (lambda: nn.BatchNorm2d(4, momentum=None), "cumulative"),  # type: ignore[arg-type]
+        (lambda: nn.BatchNorm2d(4, eps=-1.0), "eps needs"),
+        (lambda: nn.Dropout(1.0), "below 1"),
+        (lambda: nn.CrossEntropyLoss(reduction="sum"), "use 'mean'"),
+        (lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "use 0.0"),
+        (lambda: nn.MSELoss(reduction="none"), "use 'mean'"),
+        (lambda: nn.parse_loss("hinge"), "available are cross_entropy, mse"),
+    ],
+)
+def test_unavailable_arguments_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("net", "shape", "message"),
+    [
+        (nn.Sequential(nn.Linear(5, 2)), (4,), r"layer '0' .*5 features.*\(2, 4\).*Linear\(4, 2\)"),
+        (nn.Linear(4, 2), (4, 1, 1), r"put nn.Flatten\(\) before it"),
+        (nn.Sequential(nn.Conv2d(3, 4, 3)), (1, 8, 8), r"expects 3 channels.*Conv2d\(1, 4"),
+        (nn.Conv2d(3, 4, 9, padding=1), (3, 5, 5), "reaches over 9x9 pixels.*7x7 with padding"),
+        (nn.Conv2d(3, 4, 1), (3,), "needs images"),
+        (nn.BatchNorm2d(3), (4, 2, 2), r"write nn.BatchNorm2d\(4\)"),
+        (nn.MaxPool2d(4), (1, 3, 3), "smaller kernel"),
+        (nn.Flatten(2), (4, 2, 2), "start_dim=1"),
+        (Call(lambda x: x + x.flatten(1)), (4, 2, 2), "cannot add values of shape"),
+        (Call(lambda x: x + 1), (4,), "sum of two tensors"),
+        (Call(lambda x: x * x), (4,), "available are"),
+        (Call(lambda x: x if x else x), (4,), "decide by the value"),
+        (Call(lambda x: x.reshape(-1, 2)), (4,), "only flattening"),
+        (Call(lambda x: x.reshape(7, -1)), (4,), "cannot reshape"),
+        (Call(lambda x: (x, x)), (4,), "must return one tensor, got tuple"),
+        (Call(lambda x: nn.Linear(4, 4)(x)), (4,), "belongs to no module"),
+        (Call(lambda x: x), (0,), "input_shape needs"),
+    ],
+)
+def test_misfits_are_refused(net: nn.Module, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        nn.trace(net, shape, 2)
+
+
+def test_batch_norm_of_one_value_is_refused() -> None:
+    with pytest.raises(ShapeError, match="batch_size >= 2"):
+        nn.trace(nn.BatchNorm2d(4), (4, 1, 1), 1)
+    assert output_shape(nn.BatchNorm2d(4).eval(), (4, 1, 1), 1) == (1, 4, 1, 1)
+
+
+def test_unknown_tensor_method_names_what_is_available() -> None:
+    with pytest.raises(AttributeError, match="no 'softmax'; available are"):
+        nn.trace(Call(lambda x: x.softmax(1)), (4,), 2)
+
+
+@pytest.mark.parametrize("batch", [0, -1, True, 2.5])
+def test_bad_batch_sizes_are_refused(batch: Any) -> None:
+    with pytest.raises(ShapeError, match="batch_size needs"):
+        nn.trace(nn.Identity(), (4,), batch)
+
+
+def test_functions_record_what_layers_record() -> None:
+    def function(x: nn.Tensor) -> nn.Tensor:
+        x = functional.max_pool2d(functional.relu(x), 2)
+        x = functional.avg_pool2d(functional.tanh(x), 2)
+        return functional.flatten(x, 1)
+
+    layers = [nn.ReLU(), nn.MaxPool2d(2), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten()]
+    ours = nn.trace(Call(function), (3, 8, 8), 2)
+    theirs = nn.trace(nn.Sequential(*layers), (3, 8, 8), 2)
+    assert [n.attrs for n in ours.nodes] == [n.attrs for n in theirs.nodes]
+
+
+@pytest.mark.parametrize("flat", [lambda x: x.view(-1, 16), lambda x: x.reshape(x.size(0), -1)])
+def test_reshape_to_features_is_a_flatten(flat: Callable[[nn.Tensor], nn.Tensor]) -> None:
+    assert output_shape(Call(flat), (4, 2, 2)) == (2, 16)
+
+
+def test_a_layer_called_again_gets_a_number() -> None:
+    relu = nn.ReLU()
+
+    def function(x: nn.Tensor) -> nn.Tensor:
+        return relu(relu(x) + x) + x
+
+    graph = nn.trace(Call(function, relu), (4,), 2)
+    names = [node.name for node in graph.nodes]
+    assert names == ["input", "layers.0", "add", "layers.0#2", "add#2"]

@@ -1,0 +1,81 @@
+"""Optimisers: torch's rules, canonical texts and their parser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from armtrain import optim
+
+FINITE = st.floats(0.0, 1e6, allow_nan=False)
+BETA = st.floats(0.0, 1.0, exclude_max=True)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "text"),
+    [
+        (optim.SGD(), "sgd:lr=0.001"),
+        (optim.SGD(lr=0.01, momentum=0.9), "sgd:lr=0.01,momentum=0.9"),
+        (
+            optim.SGD(lr=1, momentum=0.9, weight_decay=1e-4, nesterov=True),
+            "sgd:lr=1.0,momentum=0.9,weight_decay=0.0001,nesterov=true",
+        ),
+        (optim.Adam(), "adam:lr=0.001"),
+        (optim.Adam(lr=2e-3, betas=(0.8, 0.99)), "adam:lr=0.002,beta1=0.8,beta2=0.99"),
+    ],
+)
+def test_texts(optimizer: optim.Optimizer, text: str) -> None:
+    assert optimizer.text == text
+    assert optim.parse_optimizer(text) == optimizer
+
+
+@given(lr=FINITE, momentum=FINITE, dampening=FINITE, weight_decay=FINITE)
+def test_sgd_text_round_trips(**options: float) -> None:
+    optimizer = optim.SGD(**options)
+    assert optim.parse_optimizer(optimizer.text) == optimizer
+
+
+@given(lr=FINITE, betas=st.tuples(BETA, BETA), eps=FINITE, weight_decay=FINITE)
+def test_adam_text_round_trips(**options: Any) -> None:
+    optimizer = optim.Adam(**options)
+    assert optim.parse_optimizer(optimizer.text) == optimizer
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: optim.SGD(lr=-1.0), "lr needs a number >= 0"),
+        (lambda: optim.SGD(lr=float("nan")), "lr needs"),
+        (lambda: optim.SGD(lr=float("inf")), "lr needs"),
+        (lambda: optim.SGD(lr="fast"), "needs a number, got 'fast'"),  # type: ignore[arg-type]
+        (lambda: optim.SGD(momentum=-0.1), "momentum needs"),
+        (lambda: optim.SGD(weight_decay=-0.1), "weight_decay needs"),
+        (lambda: optim.SGD(nesterov=True), "momentum > 0 and dampening 0"),
+        (lambda: optim.SGD(nesterov=True, momentum=0.9, dampening=0.1), "dampening 0"),
+        (lambda: optim.Adam(betas=(1.0, 0.9)), r"betas\[0\] needs a number >= 0 and < 1"),
+        (lambda: optim.Adam(betas=(0.9,)), "two numbers"),  # type: ignore[arg-type]
+        (lambda: optim.Adam(eps=-1e-8), "eps needs"),
+        (lambda: optim.parse_optimizer("rmsprop:lr=1"), "available are sgd, adam"),
+        (lambda: optim.parse_optimizer("sgd:rate=1"), "not an option of sgd"),
+        (lambda: optim.parse_optimizer("sgd:lr=1,lr=2"), "given twice"),
+        (lambda: optim.parse_optimizer("sgd:lr=fast"), "'fast' is not a number"),
+        (lambda: optim.SGD().with_options(beta=1.0), "has no 'beta'; it has lr, momentum"),
+    ],
+)
+def test_refusals(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_parameters_are_not_an_argument() -> None:
+    with pytest.raises(TypeError, match="keyword arguments only and no parameters"):
+        optim.SGD([1, 2], lr=0.1)  # type: ignore[misc]
+
+
+def test_values_are_immutable() -> None:
+    with pytest.raises(AttributeError):
+        optim.SGD().lr = 1.0  # type: ignore[misc]

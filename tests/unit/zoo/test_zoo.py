@@ -1,0 +1,80 @@
+"""The zoo: counts, names, and that every model needs no more than it should."""
+
+from __future__ import annotations
+
+from math import prod
+
+import pytest
+
+from armtrain import nn, zoo
+from armtrain.passes.pipeline import compile_program
+from armtrain.schedule.lifetime import lifetimes_of
+
+# Parameters, running statistics, most MiB live in a step of batch 32 with plain SGD and one
+# thread, workspace included (0.01 above the figures when this was written).
+EXPECTED = {
+    "digits_cnn": (13_706, 0, 0.38),
+    "lenet": (3_898, 0, 1.07),
+    "lenet5": (44_426, 0, 1.23),
+    "mlp": (669_706, 0, 4.27),
+    "resnet18": (11_173_962, 9_600, 196.2),
+    "vgg16": (15_245_130, 0, 106.3),
+    "vgg16_bn": (15_253_578, 8_448, 139.9),
+}
+
+
+def count(members: object) -> int:
+    return sum(prod(member.shape) for member in members)  # type: ignore[attr-defined]
+
+
+def test_every_model_is_expected() -> None:
+    assert zoo.names() == tuple(sorted(EXPECTED))
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_counts(name: str) -> None:
+    net = zoo.entry(name).build()
+    assert (count(net.parameters()), count(net.buffers())) == EXPECTED[name][:2]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_live_bytes(name: str) -> None:
+    entry = zoo.entry(name)
+    program = compile_program(
+        entry.build(),
+        input_shape=entry.input_shape,
+        batch_size=32,
+        loss=entry.loss(),
+        optimizer=entry.optimizer(),
+        threads=1,
+    )
+    lifetimes = lifetimes_of(program)
+    change = [0] * (lifetimes.n_steps + 1)
+    for item in lifetimes.items:
+        change[item.first] += item.aligned_bytes
+        change[item.last] -= item.aligned_bytes
+    most = max(sum(change[: step + 1]) for step in range(lifetimes.n_steps))
+    assert most <= EXPECTED[name][2] * 2**20
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_outputs_are_classes(name: str) -> None:
+    entry = zoo.entry(name)
+    graph = nn.trace(entry.build(), entry.input_shape, 2)
+    assert graph.nodes[graph.output].shape == (2, entry.classes)
+    assert entry.loss() == nn.CrossEntropyLoss()
+    assert entry.optimizer().text == "sgd:lr=0.01"
+
+
+def test_resnet_names_are_torchvision_names() -> None:
+    names = [name for name, _ in zoo.entry("resnet18").build().named_parameters()]
+    assert names[:3] == ["conv1.weight", "bn1.weight", "bn1.bias"]
+    assert "layer1.0.conv1.weight" in names
+    assert "layer2.0.downsample.0.weight" in names
+    assert "layer2.0.downsample.1.bias" in names
+    assert names[-2:] == ["fc.weight", "fc.bias"]
+
+
+def test_unknown_name_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="did you mean 'resnet18'"):
+        zoo.entry("resnet-18")
