@@ -15,7 +15,6 @@ from armtrain.cli.common import (
     open_trainer,
     print_json,
 )
-from armtrain.dtypes import format_bytes
 
 if TYPE_CHECKING:
     from armtrain.runtime.history import History
@@ -37,15 +36,18 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     )
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     parser.add_argument("--weights", metavar="F", help="start from these safetensors weights")
-    parser.add_argument("--log", metavar="F.jsonl", help="append one JSON object an epoch")
+    parser.add_argument("--log", metavar="F.jsonl", help="write one JSON object an epoch")
     parser.add_argument("--save", metavar="F.safetensors", help="write the trained weights")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Train."""
+    from armtrain.runtime.progress import default_progress
+
     if (args.resume or args.checkpoint_every) and not args.checkpoint:
         raise UsageError("--resume and --checkpoint-every need --checkpoint DIR")
+    progress = json_progress() if args.json else default_progress()
     trainer = open_trainer(args)
     history = trainer.fit(
         args.data,
@@ -55,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
         checkpoint_every=args.checkpoint_every,
         resume=args.resume,
         log=args.log,
-        progress=json_progress() if args.json else None,
+        progress=progress,
     )
     if args.save:
         trainer.save(args.save)
@@ -85,6 +87,7 @@ def summary(trainer: Trainer, history: History) -> dict[str, object]:
         "buffer_bytes": trainer.buffer_bytes,
         "baseline_rss_bytes": growth.baseline_bytes,
         "growth_bytes": growth.growth_bytes,
+        "growth_file_bytes": growth.file_bytes,
         "peak_rss_bytes": trainer.process_peak_bytes(),
     }
 
@@ -93,16 +96,17 @@ def print_memory(trainer: Trainer) -> None:
     """Print predicted and measured memory side by side."""
     growth = trainer.memory_growth()
     predicted = trainer.plan.arena_bytes + trainer.buffer_bytes
-    print()
-    print(f"{'memory':32s}{'predicted':>16s}{'measured':>16s}")
+    rest = growth.growth_bytes - predicted - growth.file_bytes
     rows = (
-        ("arena (plan)", f"{trainer.plan.arena_bytes:,d} B", ""),
-        ("batch in the user's layout", f"{trainer.buffer_bytes:,d} B", ""),
-        ("growth of the process", f"{predicted:,d} B", f"{growth.growth_bytes:,d} B"),
-        ("before: Python, NumPy, data", "", f"{growth.baseline_bytes:,d} B"),
-        ("highest of the process", "", f"{trainer.process_peak_bytes():,d} B"),
+        ("arena (plan)", predicted - trainer.buffer_bytes, None),
+        ("batch in the user's layout", trainer.buffer_bytes, None),
+        ("growth of the process", predicted, growth.growth_bytes),
+        ("  pages of library files", None, growth.file_bytes),
+        ("  Python's objects and the data", None, max(0, rest)),
+        ("before: Python and NumPy", None, growth.baseline_bytes),
+        ("highest of the process", None, trainer.process_peak_bytes()),
     )
-    for label, predicted_text, measured in rows:
-        print(f"{label:32s}{predicted_text:>16s}{measured:>16s}")
-    extra = max(0, growth.growth_bytes - predicted)
-    print(f"beside the plan: {format_bytes(extra)} of interpreter objects and library pages")
+    print(f"\n{'memory':32s}{'predicted':>16s}{'measured':>16s}")
+    for label, *cells in rows:
+        texts = ("" if cell is None else f"{cell:,d} B" for cell in cells)
+        print(f"{label:32s}" + "".join(f"{text:>16s}" for text in texts))

@@ -9,7 +9,7 @@ from armtrain import optim, zoo
 from armtrain.compiler import plan
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.history import Evaluation, History
-from armtrain.runtime.progress import Progress
+from armtrain.runtime.progress import Progress, default_progress
 from armtrain.runtime.trainer import Trainer
 
 __all__ = ["EPOCHS", "DigitsRun", "plan_digits", "train_digits"]
@@ -40,6 +40,7 @@ class DigitsRun:
             "buffer_bytes": trainer.buffer_bytes,
             "predicted_growth_bytes": trainer.plan.arena_bytes + trainer.buffer_bytes,
             "growth_bytes": growth.growth_bytes,
+            "growth_file_bytes": growth.file_bytes,
             "baseline_rss_bytes": growth.baseline_bytes,
             "peak_rss_bytes": trainer.process_peak_bytes(),
             "epochs": len(self.history),
@@ -66,6 +67,7 @@ def train_digits(
     planned: Plan, *, epochs: int = EPOCHS, seed: int = SEED, progress: Progress | None = None
 ) -> DigitsRun:
     """Train on the embedded training part and evaluate on the test part."""
+    shown = progress or default_progress()
     trainer = Trainer(planned, seed=seed)
-    history = trainer.fit("digits:train", epochs, progress=progress)
+    history = trainer.fit("digits:train", epochs, progress=shown)
     return DigitsRun(trainer, history, trainer.evaluate("digits:test"))

@@ -45,12 +45,15 @@ class Growth:
         Resident memory of interpreter, libraries and data before the engine opened.
     peak_bytes : int
         Highest resident memory since.
+    file_bytes : int
+        Pages of library and data files that were touched since, part of the growth.
     growth_bytes : int
-        Their difference, at least 0.
+        Peak minus baseline, at least 0.
     """
 
     baseline_bytes: int
     peak_bytes: int
+    file_bytes: int
 
     @property
     def growth_bytes(self) -> int:
@@ -87,15 +90,16 @@ class PeakMeter:
     def __init__(self) -> None:
         """Take the baseline."""
         before = read_memory()
-        self._earlier_peak = before.peak_bytes
         with suppress(OSError), open(_RESET, "w", encoding="ascii") as file:
             file.write("5")
-        self._baseline = before.resident_bytes
+        self._before = before
 
     def growth(self) -> Growth:
         """Return baseline and peak since it was taken."""
-        return Growth(self._baseline, read_memory().peak_bytes)
+        now, before = read_memory(), self._before
+        files = max(0, now.file_bytes - before.file_bytes)
+        return Growth(before.resident_bytes, now.peak_bytes, files)
 
     def process_peak_bytes(self) -> int:
         """Return the high-water mark of the process since it started, in bytes."""
-        return max(self._earlier_peak, read_memory().peak_bytes)
+        return max(self._before.peak_bytes, read_memory().peak_bytes)

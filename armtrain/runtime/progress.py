@@ -74,15 +74,17 @@ class Bar(Lines):
 
     def __init__(self, stream: TextIO | None = None) -> None:
         """Write lines to `stream`, the standard output by default."""
+        # Here, not at the first epoch: loading it must not count as memory of the training.
+        from tqdm import tqdm
+
         super().__init__(stream)
+        self._tqdm = tqdm
         self._bar: tqdm[Any] | None = None
 
     def begin(self, epoch: int, epochs: int, samples: int, done: int) -> None:
         """Open the bar."""
-        from tqdm import tqdm
-
         self.clear()
-        self._bar = tqdm(
+        self._bar = self._tqdm(
             total=samples,
             initial=done,
             desc=f"epoch {epoch}/{epochs}",

@@ -92,8 +92,8 @@ art_status art_ckpt_path(const char *dir, uint64_t step, char path[ART_PATH_MAX]
 
 art_status art_ckpt_read_header(const art_file *file, art_ckpt_header *header, art_error *err) {
     ART_FAIL_IF(file->bytes < sizeof *header, err, ART_FILE_FORMAT,
-                "it has %llu bytes, a checkpoint has at least %zu",
-                (unsigned long long)file->bytes, sizeof *header);
+                "it has %llu bytes, a checkpoint has at least %zu", (unsigned long long)file->bytes,
+                sizeof *header);
     ART_TRY(art_file_read(file, 0, header, sizeof *header, err));
     ART_FAIL_IF(memcmp(header->magic, ART_CKPT_MAGIC, sizeof header->magic) != 0, err,
                 ART_FILE_FORMAT, "it does not start like a checkpoint");
@@ -120,8 +120,7 @@ static art_status write_directory(art_writer *writer, const art_engine *engine, 
         art_ckpt_record record;
         art_ckpt_record_of(engine, id, offset, &record);
         ART_TRY(art_writer_put(writer, &record, sizeof record, err));
-        ART_TRY(
-            art_writer_put(writer, art_engine_tensor_name(engine, id), record.name_bytes, err));
+        ART_TRY(art_writer_put(writer, art_engine_tensor_name(engine, id), record.name_bytes, err));
         ART_TRY(put_padding(writer, record.name_bytes, err));
         offset += art_ckpt_padded(record.bytes);
     }

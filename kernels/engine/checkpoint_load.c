@@ -70,8 +70,8 @@ static art_status verify_model(reader *r, const art_engine *engine, art_error *e
                 "it belongs to another model (%02x%02x%02x%02x..., the plan's is "
                 "%02x%02x%02x%02x...): use the plan it was trained with, or another directory",
                 r->header.model_hash[0], r->header.model_hash[1], r->header.model_hash[2],
-                r->header.model_hash[3], want.model_hash[0], want.model_hash[1],
-                want.model_hash[2], want.model_hash[3]);
+                r->header.model_hash[3], want.model_hash[0], want.model_hash[1], want.model_hash[2],
+                want.model_hash[3]);
     bool same = r->header.n_tensors == want.n_tensors &&
                 r->header.directory_bytes == want.directory_bytes &&
                 r->header.file_bytes == want.file_bytes;
@@ -145,8 +145,8 @@ static void note_level(const reader *r, const art_engine *engine, uint64_t step,
 }
 
 /* Load one file; *next is set when it is damaged and an older one shall be tried. */
-static art_status try_file(art_engine *engine, const char *dir, uint64_t step, notes *n,
-                           bool *next, art_error *err) {
+static art_status try_file(art_engine *engine, const char *dir, uint64_t step, notes *n, bool *next,
+                           art_error *err) {
     char path[ART_PATH_MAX];
     art_error detail = {.text = ""};
     reader r;

@@ -33,10 +33,10 @@ art_status art_file_read(const art_file *file, uint64_t offset, void *out, size_
 typedef struct art_writer {
     int fd;
     int dir_fd;
-    uint64_t flushed; /* bytes given to the system */
-    uint32_t crc;     /* of what was flushed since the caller set it last */
-    bool exists;      /* there was a file to replace */
-    size_t used;      /* bytes waiting in the buffer */
+    uint64_t flushed;        /* bytes given to the system */
+    uint32_t crc;            /* of what was flushed since the caller set it last */
+    bool exists;             /* there was a file to replace */
+    size_t used;             /* bytes waiting in the buffer */
     char path[ART_PATH_MAX]; /* the target, final symbolic links followed */
     const char *name;        /* its last component */
     char temporary[ART_NAME_MAX];

@@ -24,7 +24,8 @@ uint32_t art_kept_next(const art_engine *engine, unsigned last_role, uint32_t pr
 void art_shape_text(const uint32_t *dims, unsigned ndim, char *out, size_t out_bytes) {
     size_t used = 0;
     for (unsigned i = 0; i < ndim && used + 16 < out_bytes; i++) {
-        used += (size_t)snprintf(out + used, out_bytes - used, "%s%u", i == 0 ? "(" : ", ", dims[i]);
+        used +=
+            (size_t)snprintf(out + used, out_bytes - used, "%s%u", i == 0 ? "(" : ", ", dims[i]);
     }
     snprintf(out + used, out_bytes - used, ndim == 0 ? "()" : ndim == 1 ? ",)" : ")");
 }

@@ -89,8 +89,7 @@ static art_status save_tensor(art_writer *writer, const art_engine *engine, uint
     return ART_OK;
 }
 
-art_status art_engine_save_safetensors(const art_engine *engine, const char *path,
-                                       art_error *err) {
+art_status art_engine_save_safetensors(const art_engine *engine, const char *path, art_error *err) {
     art_writer writer;
     sink count = {.writer = NULL};
     ART_FAIL_IF(!engine->ready, err, ART_USE,
@@ -123,8 +122,7 @@ static bool is_ignored(const char *name) {
 }
 
 /* The plan's tensor of an entry, ART_PLAN_NONE for one to ignore. */
-static art_status find_entry(const loader *l, const art_st_entry *e, uint32_t *id,
-                             art_error *err) {
+static art_status find_entry(const loader *l, const art_st_entry *e, uint32_t *id, art_error *err) {
     *id = e->name_whole ? art_engine_find(l->engine, e->name) : ART_PLAN_NONE;
     if (*id != ART_PLAN_NONE && art_engine_tensor(l->engine, *id)->role <= SAVED_ROLES) {
         return ART_OK;
@@ -142,8 +140,7 @@ static bool is_float(const char *dtype) {
            strcmp(dtype, "BF16") == 0;
 }
 
-static art_status check_shape(const loader *l, const art_st_entry *e, uint32_t id,
-                              art_error *err) {
+static art_status check_shape(const loader *l, const art_st_entry *e, uint32_t id, art_error *err) {
     const art_plan_tensor *t = art_engine_tensor(l->engine, id);
     char have[128], want[128];
     size_t n = 0;

@@ -17,10 +17,10 @@
 /* One entry of a header. */
 typedef struct art_st_entry {
     char name[1024];
-    bool name_whole;  /* false: longer than that, or with a NUL in it */
+    bool name_whole; /* false: longer than that, or with a NUL in it */
     char dtype[8];
     unsigned dtype_bytes;
-    unsigned ndim;    /* may exceed ART_ST_DIMS, of which only the first are kept */
+    unsigned ndim; /* may exceed ART_ST_DIMS, of which only the first are kept */
     uint64_t shape[ART_ST_DIMS];
     uint64_t begin, end; /* bytes after the header */
 } art_st_entry;

@@ -12,9 +12,9 @@ static const struct {
     const char *name;
     unsigned bytes;
 } dtypes[] = {
-    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"U16", 2}, {"I16", 2},
-    {"F16", 2},  {"BF16", 2}, {"U32", 4}, {"I32", 4},     {"F32", 4},     {"U64", 8}, {"I64", 8},
-    {"F64", 8},
+    {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1},
+    {"U16", 2},  {"I16", 2}, {"F16", 2}, {"BF16", 2},    {"U32", 4},
+    {"I32", 4},  {"F32", 4}, {"U64", 8}, {"I64", 8},     {"F64", 8},
 };
 
 #define BAD(file, err, ...)                                                                        \
@@ -145,7 +145,8 @@ static art_status parse_entry(parser *p, art_error *err) {
                    (unsigned long long)e->end, (unsigned long long)p->data_bytes);
     }
     if (__builtin_mul_overflow(p->elements, e->dtype_bytes, &need) || need != e->end - e->begin) {
-        return BAD(p->json.file, err, "'%.200s' needs %llu bytes for its shape, its offsets give %llu",
+        return BAD(p->json.file, err,
+                   "'%.200s' needs %llu bytes for its shape, its offsets give %llu",
                    p->json.file->path, e->name, (unsigned long long)need,
                    (unsigned long long)(e->end - e->begin));
     }

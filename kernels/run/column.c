@@ -31,8 +31,7 @@ const char *run_column_type(const run_column *column, char text[16]) {
 }
 
 /* Read `count` elements from element `first` of the whole array on, into little-endian order. */
-static art_status read_raw(const run_column *column, uint64_t first, size_t count,
-                           art_error *err) {
+static art_status read_raw(const run_column *column, uint64_t first, size_t count, art_error *err) {
     size_t size = column->size;
     uint64_t at = column->offset + first * size;
     ART_TRY(art_file_read(&column->file, at, raw, count * size, err));

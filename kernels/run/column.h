@@ -14,14 +14,14 @@
 
 typedef struct run_column {
     art_file file;
-    char name[256];       /* for messages */
-    uint64_t offset;      /* file offset of the first row */
-    uint64_t count;       /* rows */
+    char name[256];  /* for messages */
+    uint64_t offset; /* file offset of the first row */
+    uint64_t count;  /* rows */
     uint64_t row_elements;
     uint64_t dims[RUN_MAX_DIMS]; /* of a row */
     unsigned ndim;
-    char kind;            /* f float, i signed, u unsigned, b bool */
-    uint8_t size;         /* bytes of an element */
+    char kind;    /* f float, i signed, u unsigned, b bool */
+    uint8_t size; /* bytes of an element */
     bool big_endian;
 } run_column;
 

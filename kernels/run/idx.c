@@ -12,8 +12,7 @@ static const struct {
     char kind;
     uint8_t size;
 } types[] = {
-    {0x08, 'u', 1}, {0x09, 'i', 1}, {0x0B, 'i', 2},
-    {0x0C, 'i', 4}, {0x0D, 'f', 4}, {0x0E, 'f', 8},
+    {0x08, 'u', 1}, {0x09, 'i', 1}, {0x0B, 'i', 2}, {0x0C, 'i', 4}, {0x0D, 'f', 4}, {0x0E, 'f', 8},
 };
 
 static bool find_type(run_column *column, unsigned char code) {
@@ -62,11 +61,11 @@ static art_status read_header(run_column *column, const char *command, art_error
                 "%s is compressed with gzip, which armtrain-run does not read: run `%s` and use "
                 "--data npz:data.npz, or unpack the file",
                 column->name, command);
-    ART_FAIL_IF(got < 4 || head[0] != 0 || head[1] != 0 || !find_type(column, head[2]), err,
-                ART_DATA,
-                "%s is no IDX file: its %zu first bytes are %02x %02x %02x %02x, expected 00 00, an "
-                "element type (08 to 0e) and the number of dimensions",
-                column->name, got < 4 ? got : 4, head[0], head[1], head[2], head[3]);
+    ART_FAIL_IF(
+        got < 4 || head[0] != 0 || head[1] != 0 || !find_type(column, head[2]), err, ART_DATA,
+        "%s is no IDX file: its %zu first bytes are %02x %02x %02x %02x, expected 00 00, an "
+        "element type (08 to 0e) and the number of dimensions",
+        column->name, got < 4 ? got : 4, head[0], head[1], head[2], head[3]);
     unsigned ndim = head[3];
     column->offset = 4 + 4 * (uint64_t)ndim;
     ART_FAIL_IF(ndim < 1 || ndim > IDX_MAX_DIMS || got < column->offset, err, ART_DATA,
@@ -80,8 +79,7 @@ static art_status read_header(run_column *column, const char *command, art_error
     return check_size(column, dims, ndim, err);
 }
 
-art_status run_open_idx(run_column *column, const char *path, const char *command,
-                        art_error *err) {
+art_status run_open_idx(run_column *column, const char *path, const char *command, art_error *err) {
     memset(column, 0, sizeof *column);
     column->file.fd = -1;
     snprintf(column->name, sizeof column->name, "%s", path);

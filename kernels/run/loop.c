@@ -1,7 +1,7 @@
 #include "loop.h"
 
-#include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,8 +80,8 @@ static art_status check_resumed(const run_loop *l, const art_run_state *state, a
 
 static art_status resume(run_loop *l, art_error *err) {
     char note[NOTE_BYTES];
-    art_status status = art_checkpoint_load(l->engine, l->options->checkpoint, note, sizeof note,
-                                            err);
+    art_status status =
+        art_checkpoint_load(l->engine, l->options->checkpoint, note, sizeof note, err);
     size_t length = strlen(note);
     if (length > 0) {
         note[length - (note[length - 1] == '\n')] = '\0';
@@ -90,8 +90,7 @@ static art_status resume(run_loop *l, art_error *err) {
     ART_TRY(status);
     art_engine_get_state(l->engine, &l->state);
     ART_TRY(check_resumed(l, &l->state, err));
-    run_note(l->options,
-             "resumed at step %llu: %llu epoch(s) complete, %llu samples into the next",
+    run_note(l->options, "resumed at step %llu: %llu epoch(s) complete, %llu samples into the next",
              (unsigned long long)l->state.step, (unsigned long long)l->state.epoch,
              (unsigned long long)l->state.position);
     return ART_OK;
@@ -158,17 +157,18 @@ static art_status train_batch(run_loop *l, art_error *err) {
     uint64_t left = l->train.count - l->state.position;
     uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;
     for (uint32_t i = 0; i < n; i++) {
-        uint64_t row = art_shuffle(l->options->seed, l->state.epoch, l->train.count,
-                                   l->state.position + i);
+        uint64_t row =
+            art_shuffle(l->options->seed, l->state.epoch, l->train.count, l->state.position + i);
         ART_TRY(run_source_put(&l->train, l->engine, ART_PHASE_TRAIN, row, i, l->labels, err));
     }
-    const void *target = l->info.target_is_label
-                             ? l->labels
-                             : art_engine_tensor_data(l->engine, io->target);
+    const void *target =
+        l->info.target_is_label ? l->labels : art_engine_tensor_data(l->engine, io->target);
     art_status status = art_engine_train_step(
         l->engine, art_engine_tensor_data(l->engine, io->input), target, n, &loss, err);
-    if (status == ART_NONFINITE) {
-        run_note(l->options, "epoch %llu, samples %llu to %llu; checkpoints are as they were",
+    if (status == ART_NONFINITE && err != NULL) {
+        size_t used = strlen(err->text);
+        snprintf(err->text + used, sizeof err->text - used,
+                 " (epoch %llu, samples %llu to %llu; checkpoints are as they were)",
                  (unsigned long long)l->state.epoch + 1, (unsigned long long)l->state.position,
                  (unsigned long long)(l->state.position + n - 1));
     }
@@ -186,9 +186,8 @@ static art_status validate(run_loop *l, art_error *err) {
     const art_phase_io *io = &l->engine->io[ART_PHASE_EVALUATE];
     double sum = 0.0, loss;
     uint64_t right = 0, correct, count = l->validation.count;
-    const void *target = l->info.target_is_label
-                             ? l->labels
-                             : art_engine_tensor_data(l->engine, io->target);
+    const void *target =
+        l->info.target_is_label ? l->labels : art_engine_tensor_data(l->engine, io->target);
     for (uint64_t first = 0; first < count && stop_signal == 0;) {
         uint64_t left = count - first;
         uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;

@@ -17,12 +17,12 @@ typedef struct run_loop {
     run_source validation; /* used with --validation */
     int32_t *labels;       /* of one batch */
     art_run_state state;
-    double seconds;        /* training time of this epoch and process */
-    uint64_t trained;      /* samples in it */
-    uint64_t epochs;       /* completed by this process */
-    run_record record;     /* of the last of them */
+    double seconds;    /* training time of this epoch and process */
+    uint64_t trained;  /* samples in it */
+    uint64_t epochs;   /* completed by this process */
+    run_record record; /* of the last of them */
     int log;
-    int stopped;           /* the signal that ended the run, 0: none */
+    int stopped; /* the signal that ended the run, 0: none */
 } run_loop;
 
 /* Let the first SIGINT or SIGTERM only raise a flag; a second one takes its normal course. */

@@ -162,8 +162,8 @@ static art_status apply(run_column *column, const header *h, uint64_t bytes, uin
     ART_FAIL_IF(!parse_type(column, h->descr), err, ART_DATA,
                 "%s has elements of type '%s'; save it as float32 or integers", column->name,
                 h->descr);
-    ART_FAIL_IF(h->ndim == 0, err, ART_DATA,
-                "%s is a single number; an array of samples is needed", column->name);
+    ART_FAIL_IF(h->ndim == 0, err, ART_DATA, "%s is a single number; an array of samples is needed",
+                column->name);
     ART_FAIL_IF(h->fortran && h->ndim > 1, err, ART_DATA,
                 "%s is in Fortran order; save np.ascontiguousarray of it", column->name);
     bool fits = run_column_shape(column, h->dims, h->ndim, &need);

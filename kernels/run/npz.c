@@ -68,8 +68,7 @@ static art_status read_end64(archive *a, uint64_t end_at, art_error *err) {
 }
 
 /* The end record lies before a comment of unknown length: the last place where everything fits. */
-static art_status find_end(archive *a, uint64_t *at, unsigned char end[END_BYTES],
-                           art_error *err) {
+static art_status find_end(archive *a, uint64_t *at, unsigned char end[END_BYTES], art_error *err) {
     static unsigned char tail[END_BYTES + COMMENT_MAX];
     if (a->file.bytes < END_BYTES) {
         return damaged(a, "it is too short for a zip file", err);
@@ -190,8 +189,8 @@ static art_status find_members(archive *a, member members[2], art_error *err) {
 /* Where the bytes of a stored member begin. */
 static art_status locate(const archive *a, const member *m, run_column *column, art_error *err) {
     unsigned char p[LOCAL_BYTES];
-    ART_FAIL_IF((m->flags & 1) != 0, err, ART_DATA,
-                "%s is encrypted; save it without a password", column->name);
+    ART_FAIL_IF((m->flags & 1) != 0, err, ART_DATA, "%s is encrypted; save it without a password",
+                column->name);
     ART_FAIL_IF(m->method != 0, err, ART_DATA,
                 "%s is compressed, which armtrain-run does not read: run `armtrain convert-data "
                 "npz:%.120s -o data.npz` and use --data npz:data.npz",

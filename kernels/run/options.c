@@ -142,10 +142,10 @@ bool run_parse_options(int argc, char **argv, run_options *options, char *why, u
     if (options->help || options->version) {
         return true;
     }
-    const char *missing = options->plan == NULL             ? "PLAN is missing"
-                          : options->data == NULL           ? "--data is missing"
-                          : !is_given(given, "--epochs")    ? "--epochs is missing"
-                          : options->threads > UINT32_MAX   ? "--threads is too large"
+    const char *missing = options->plan == NULL           ? "PLAN is missing"
+                          : options->data == NULL         ? "--data is missing"
+                          : !is_given(given, "--epochs")  ? "--epochs is missing"
+                          : options->threads > UINT32_MAX ? "--threads is too large"
                           : options->checkpoint == NULL && options->resume
                               ? "--resume needs --checkpoint DIR"
                           : options->checkpoint == NULL && is_given(given, "--checkpoint-every")

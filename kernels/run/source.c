@@ -119,8 +119,7 @@ static art_status check_shape(const run_column *column, const art_plan_tensor *t
 
 static art_status check_floats(const run_column *column, bool bytes_allowed, art_error *err) {
     char type[16];
-    bool good =
-        column->kind == 'f' || (bytes_allowed && column->kind == 'u' && column->size == 1);
+    bool good = column->kind == 'f' || (bytes_allowed && column->kind == 'u' && column->size == 1);
     ART_FAIL_IF(!good, err, ART_DATA, "%s has elements of type %s: %s", column->name,
                 run_column_type(column, type),
                 bytes_allowed ? "only uint8 has a fixed scale (divided by 255); scale the values "
@@ -176,8 +175,8 @@ static art_status check_labels(const run_column *y, uint32_t classes, art_error 
         snprintf(hint, sizeof hint,
                  "there is no ignore value: drop the samples with negative labels");
     } else {
-        snprintf(hint, sizeof hint,
-                 "map the values to 0..%u, or plan a model with %lld outputs", classes - 1,
+        snprintf(hint, sizeof hint, "map the values to 0..%u, or plan a model with %lld outputs",
+                 classes - 1,
                  (long long)found.high < INT64_MAX ? (long long)found.high + 1
                                                    : (long long)found.high);
     }
@@ -205,8 +204,7 @@ static art_status open_columns(run_source *s, art_error *err) {
     ART_FAIL_IF(s->count == 0, err, ART_DATA, "%s holds no samples", s->x.name);
     ART_FAIL_IF(s->y.count != s->count, err, ART_DATA,
                 "%s has %llu samples, %s has %llu targets; they must belong together one to one",
-                s->x.name, (unsigned long long)s->count, s->y.name,
-                (unsigned long long)s->y.count);
+                s->x.name, (unsigned long long)s->count, s->y.name, (unsigned long long)s->y.count);
     return ART_OK;
 }
 
@@ -229,11 +227,9 @@ static art_status check_columns(const run_source *s, const art_engine *engine, a
 static art_status open_random(run_source *s, const art_engine *engine, art_error *err) {
     art_info info;
     art_engine_info(engine, &info);
-    s->count = s->spec.samples != 0 ? s->spec.samples
-                                    : RANDOM_BATCHES * (uint64_t)info.batch_size;
+    s->count = s->spec.samples != 0 ? s->spec.samples : RANDOM_BATCHES * (uint64_t)info.batch_size;
     size_t bytes = (size_t)(info.input_elements + info.target_elements) * sizeof(float);
-    void *memory =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ART_FAIL_IF(memory == MAP_FAILED, err, ART_MEMORY_MAP,
                 "no memory for one sample of random data (%zu bytes)", bytes);
     s->sample = memory;
@@ -264,10 +260,15 @@ void run_source_close(run_source *s) {
 static art_status put_floats(const run_column *column, art_engine *engine, uint32_t tensor,
                              uint64_t row, uint32_t slot, art_error *err) {
     static float chunk[RUN_CHUNK];
-    uint64_t elements = column->row_elements;
+    uint64_t elements = column->row_elements, where = 0;
     for (uint64_t done = 0; done < elements;) {
         size_t n = elements - done < RUN_CHUNK ? (size_t)(elements - done) : RUN_CHUNK;
         ART_TRY(run_column_floats(column, row, done, n, chunk, err));
+        /* The engine checks whole batches too, but cannot name the row. */
+        ART_FAIL_IF(!art_floats_are_finite(chunk, n, &where), err, ART_NONFINITE,
+                    "%s: row %llu (counted from 0) is not finite at element %llu; repair or leave "
+                    "out that sample",
+                    column->name, (unsigned long long)row, (unsigned long long)(done + where));
         art_layout_write(engine, tensor, slot * elements + done, n, chunk);
         done += n;
     }
@@ -281,8 +282,7 @@ static void put_random(const run_source *s, art_engine *engine, const art_phase_
     float *target = s->sample + info.input_elements;
     void *to = info.target_is_label ? (void *)label : target;
     art_random_sample(engine, s->spec.seed, row, s->sample, to);
-    art_layout_write(engine, io->input, slot * info.input_elements, info.input_elements,
-                     s->sample);
+    art_layout_write(engine, io->input, slot * info.input_elements, info.input_elements, s->sample);
     if (!info.target_is_label) {
         art_layout_write(engine, io->target, slot * info.target_elements, info.target_elements,
                          target);

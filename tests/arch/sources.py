@@ -13,6 +13,12 @@ TOP = ("armtrain", "kernels", "boards", "scripts", "tests", "docs", ".ci")
 SKIPPED = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache"}
 
 
+def is_built(path: Path) -> bool:
+    """Return whether a file is made by a build or a tool."""
+    translated = path.parent.name == "cython" and path.suffix == ".c"
+    return translated or path.suffix in (".so", ".pyc") or bool(SKIPPED & set(path.parts))
+
+
 @cache
 def files() -> tuple[Path, ...]:
     """Return all source files relative to the root: what git would keep, else what lies there."""
@@ -22,7 +28,7 @@ def files() -> tuple[Path, ...]:
         listed = (Path(line) for line in done.stdout.splitlines())
     else:
         found = (p for top in TOP for p in (ROOT / top).rglob("*"))
-        listed = (p.relative_to(ROOT) for p in found if not SKIPPED & set(p.parts))
+        listed = (p.relative_to(ROOT) for p in found if not is_built(p))
     return tuple(sorted({p for p in listed if (ROOT / p).is_file()}))
 
 

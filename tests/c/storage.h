@@ -141,9 +141,14 @@ static inline void scramble(art_engine *engine, uint32_t salt) {
             data[k] = (float)((k * 2654435761u + salt * 40503u + i * 977u) % 65521u) / 256.0f;
         }
     }
-    engine->state = (art_run_state){.seed = 1, .step = 1000 + salt, .epoch = 2 + salt,
-                                    .position = 3, .loss_samples = 4, .loss_sum = 0.1 + salt,
-                                    .learning_rate_scale = 0.5, .n_train = 77};
+    engine->state = (art_run_state){.seed = 1,
+                                    .step = 1000 + salt,
+                                    .epoch = 2 + salt,
+                                    .position = 3,
+                                    .loss_samples = 4,
+                                    .loss_sum = 0.1 + salt,
+                                    .learning_rate_scale = 0.5,
+                                    .n_train = 77};
 }
 
 #endif

@@ -12,7 +12,8 @@
 
 /* --- the system calls of a save, recorded and made to fail ----------------------------------- */
 
-static char calls[4096]; /* one letter each: w write, f fsync of a file, d of a directory, r rename */
+static char
+    calls[4096]; /* one letter each: w write, f fsync of a file, d of a directory, r rename */
 static size_t n_calls;
 static int fail_at = -1; /* index of the call that fails */
 static int fail_errno;

@@ -15,6 +15,7 @@ int main(void) {
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -73,6 +74,24 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int file, off
 
 static _Alignas(64) unsigned char plan[PB_BYTES];
 
+/* Checkpoints and weights, with a failure on the way. The directory is made by mkdtemp before. */
+static char dir[] = "/tmp/armtrain-test-XXXXXX";
+
+static void store_and_load(art_engine *engine) {
+    char file[64], note[256];
+    art_error err;
+    snprintf(file, sizeof file, "%s/w", dir);
+    EXPECT(art_checkpoint_save(engine, dir, 1, &err) == ART_OK);
+    EXPECT(art_checkpoint_load(engine, dir, note, sizeof note, &err) == ART_OK);
+    EXPECT(art_engine_save_safetensors(engine, file, &err) == ART_OK);
+    EXPECT(art_engine_load_safetensors(engine, file, &err) == ART_OK);
+    EXPECT(art_engine_save_safetensors(engine, "/nowhere/at/all", &err) == ART_IO);
+    snprintf(file, sizeof file, "%s/step-%012d.ckpt", dir, 10);
+    EXPECT(unlink(file) == 0);
+    snprintf(file, sizeof file, "%s/w", dir);
+    EXPECT(unlink(file) == 0);
+}
+
 static void count(int clip) {
     float x[4 * MLP_IN], out[4 * MLP_OUT], weight[MLP_IN * MLP_HIDDEN];
     int32_t labels[4];
@@ -103,14 +122,20 @@ static void count(int clip) {
     art_engine_info(engine, &info);
     art_engine_get_state(engine, &state);
     art_engine_set_state(engine, &state);
+    store_and_load(engine);
     EXPECT(atomic_load(&calls) == after_open);
     art_engine_close(engine);
     EXPECT(atomic_load(&calls) > after_open);
 }
 
 int main(void) {
+    if (mkdtemp(dir) == NULL) {
+        perror(dir);
+        return 1;
+    }
     count(0);
     count(1);
+    rmdir(dir);
     return expect_done("no_alloc");
 }
 

@@ -32,7 +32,9 @@ static void idx_files(void) {
     idx_open("\0\0\x08\7\0\0\0\0", 8, ART_DATA, "7 dimensions");
     idx_open("\0\0\x08\0\0\0\0\0", 8, ART_DATA, "0 dimensions");
     idx_open("\0\0\x08\2\0\0\0\1", 8, ART_DATA, "damaged");
-    idx_open("\0\0\x08\1\0\0\0\x64" "12345", 13, ART_DATA, "(100 entries, expected 108 B), got 13");
+    idx_open("\0\0\x08\1\0\0\0\x64"
+             "12345",
+             13, ART_DATA, "(100 entries, expected 108 B), got 13");
     idx_open("\0\0\x08\1\0\0\0\2xyz", 11, ART_DATA, "expected 10 B), got 11 B");
     unsigned char huge[28] = {0, 0, 14, 6};
     memset(huge + 4, 0xFF, 24);
@@ -91,7 +93,8 @@ static void npy_headers(void) {
     npy_open(1, plain, 23, ART_DATA, "needs 24 B, the file holds 23 B");
     npy_open(1, plain, 25, ART_DATA, "the file holds 25 B");
     npy_open(1, "{'descr': '|u1', 'fortran_order': True, 'shape': (3,)}", 3, ART_OK, "");
-    npy_open(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}", 24, ART_DATA, "Fortran");
+    npy_open(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (3, 2)}", 24, ART_DATA,
+             "Fortran");
     npy_open(1, "{'shape': (3,), 'fortran_order': False, 'descr': \">i8\"}", 24, ART_OK, "");
     npy_open(1, "{'descr': '<c8', 'fortran_order': False, 'shape': (3,)}", 24, ART_DATA, "'<c8'");
     npy_open(1, "{'descr': '|O', 'fortran_order': False, 'shape': (3,)}", 24, ART_DATA, "'|O'");
@@ -309,9 +312,23 @@ static void batches(void) {
 
 static void specs(void) {
     static const char *const bad[] = {
-        "", "digits", "idx:", "idx:a", "idx:a,", "idx:,b", "idx:a,b,c", "npz:", "randomly",
-        "random:samples=0", "random:samples=", "random:samples=1,samples=2", "random:seed=-1",
-        "random:seed=1x", "random:sample=3", "random:seed=1,", "random:samples=99999999999999999999",
+        "",
+        "digits",
+        "idx:",
+        "idx:a",
+        "idx:a,",
+        "idx:,b",
+        "idx:a,b,c",
+        "npz:",
+        "randomly",
+        "random:samples=0",
+        "random:samples=",
+        "random:samples=1,samples=2",
+        "random:seed=-1",
+        "random:seed=1x",
+        "random:sample=3",
+        "random:seed=1,",
+        "random:samples=99999999999999999999",
     };
     static run_spec s;
     char why[512];
@@ -350,7 +367,8 @@ static void options(void) {
         why[0] = '\0';
         EXPECT(!run_parse_options(n, (char **)bad[i], &o, why, sizeof why) && why[0] != '\0');
     }
-    const char *good[] = {"run", "--seed", "18446744073709551615", "p", "--data", "d", "--epochs=3"};
+    const char *good[] = {"run", "--seed",    "18446744073709551615", "p", "--data",
+                          "d",   "--epochs=3"};
     EXPECT(run_parse_options(7, (char **)good, &o, why, sizeof why) && o.seed == UINT64_MAX &&
            o.epochs == 3 && strcmp(o.plan, "p") == 0);
 }
@@ -360,11 +378,21 @@ static void numbers(void) {
         double value;
         const char *text;
     } cases[] = {
-        {0.1, "0.1"}, {1.0, "1.0"}, {0.0, "0.0"}, {-2.5, "-2.5"}, {100000.0, "100000.0"},
-        {1.0 / 3, "0.3333333333333333"}, {1e-5, "1e-05"}, {0.0001, "0.0001"}, {1e16, "1e+16"},
-        {123456789012345.0, "123456789012345.0"}, {5e-324, "5e-324"}, {2.302585092994046,
-        "2.302585092994046"}, {1.7976931348623157e308, "1.7976931348623157e+308"},
-        {NAN, "null"}, {INFINITY, "null"},
+        {0.1, "0.1"},
+        {1.0, "1.0"},
+        {0.0, "0.0"},
+        {-2.5, "-2.5"},
+        {100000.0, "100000.0"},
+        {1.0 / 3, "0.3333333333333333"},
+        {1e-5, "1e-05"},
+        {0.0001, "0.0001"},
+        {1e16, "1e+16"},
+        {123456789012345.0, "123456789012345.0"},
+        {5e-324, "5e-324"},
+        {2.302585092994046, "2.302585092994046"},
+        {1.7976931348623157e308, "1.7976931348623157e+308"},
+        {NAN, "null"},
+        {INFINITY, "null"},
     };
     char text[40];
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -378,15 +406,17 @@ static void logs(void) {
     run_record r = {.epoch = 3, .kernel_level = "c", .train_loss = 0.5};
     static bytes b;
     int fd;
-    const char *text = "{\"epoch\": 1, \"a\": 1}\n{\"epoch\":2}\nnoise\n{\"epoch\": 3}\n{\"epoch\": 2";
+    const char *text =
+        "{\"epoch\": 1, \"a\": 1}\n{\"epoch\":2}\nnoise\n{\"epoch\": 3}\n{\"epoch\": 2";
     write_bytes(in_dir("log"), text, strlen(text));
     EXPECT(run_log_open(in_dir("log"), 2, &fd, &err) == ART_OK);
     EXPECT(run_log_write(fd, in_dir("log"), &r, &err) == ART_OK);
     close(fd);
     read_file(in_dir("log"), &b);
     b.data[b.n] = '\0';
-    const char *expected = "{\"epoch\": 1, \"a\": 1}\n{\"epoch\":2}\n{\"epoch\": 3, \"kernel_level\": "
-                           "\"c\", \"train_loss\": 0.5, \"val_loss\": null, \"val_accuracy\": null, ";
+    const char *expected =
+        "{\"epoch\": 1, \"a\": 1}\n{\"epoch\":2}\n{\"epoch\": 3, \"kernel_level\": "
+        "\"c\", \"train_loss\": 0.5, \"val_loss\": null, \"val_accuracy\": null, ";
     EXPECT(strncmp((char *)b.data, expected, strlen(expected)) == 0);
     EXPECT(run_log_open(in_dir("log"), 0, &fd, &err) == ART_OK);
     close(fd);
@@ -395,7 +425,8 @@ static void logs(void) {
     EXPECT(run_log_open("/dev/null", 0, &fd, &err) == ART_OK);
     EXPECT(run_log_write(fd, "/dev/null", &r, &err) == ART_OK);
     close(fd);
-    EXPECT_STATUS(run_log_open(in_dir("no/log"), 0, &fd, &err), ART_IO, err, "cannot write the log");
+    EXPECT_STATUS(run_log_open(in_dir("no/log"), 0, &fd, &err), ART_IO, err,
+                  "cannot write the log");
     EXPECT(run_log_open(NULL, 0, &fd, &err) == ART_OK && fd == -1);
 }
 

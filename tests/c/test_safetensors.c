@@ -125,7 +125,8 @@ static void other_types(void) {
     for (int i = 0; i < 3; i++) {
         char entry[128], *text;
         size_t end = 656 + 3 * cases[i].size;
-        snprintf(entry, sizeof entry, "\"%s\",\"shape\":[3],\"data_offsets\":[656,%zu]},"
+        snprintf(entry, sizeof entry,
+                 "\"%s\",\"shape\":[3],\"data_offsets\":[656,%zu]},"
                  "\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[%zu,%zu]}}",
                  cases[i].dtype, end, end, end + 48);
         text = (char *)with("\"F32\",\"shape\":[3],\"data_offsets\":[656,668]}", entry);
@@ -147,13 +148,16 @@ static void other_types(void) {
 static void freedoms(void) {
     /* Metadata, an ignored counter, escapes, white space, and entries in another order. */
     write_file(with("{\"bn1.bias\"", " {\n\"__metadata__\": {\"format\":\"p\\u0074\"}, "
-                    "\"b\\u006e1.b\\/ias\""), 716);
+                                     "\"b\\u006e1.b\\/ias\""),
+               716);
     refused(ART_PLAN_MODEL, "'bn1.b/ias', which the plan's model does not have");
     write_file(with("{\"bn1.bias\"", " {\n\"__metadata__\": {\"format\":\"p\\u0074\"}, "
-                    "\"b\\u006e1.bias\""), 716);
+                                     "\"b\\u006e1.bias\""),
+               716);
     accepted();
     write_file(with("}}", "},\"bn1.num_batches_tracked\":{\"dtype\":\"I64\",\"shape\":[],"
-                    "\"data_offsets\":[716,724]}}   "), 724);
+                          "\"data_offsets\":[716,724]}}   "),
+               724);
     accepted();
     /* fc.weight first in the header, last in the data. */
     static char moved[2048];
@@ -167,8 +171,9 @@ static void freedoms(void) {
 static void wrong_contents(void) {
     write_file(with("\"fc.bias\"", "\"fc.bia\""), 716);
     refused(ART_PLAN_MODEL, "'fc.bia'");
-    write_file(with(",\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[668,716]}",
-                    ""), 668);
+    write_file(
+        with(",\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[3,4],\"data_offsets\":[668,716]}", ""),
+        668);
     refused(ART_PLAN_MODEL, "lacks 'fc.weight'");
     write_file(with("[3,4]", "[4,3]"), 716);
     refused(ART_SHAPE, "'fc.weight' has shape (4, 3) in");
@@ -180,7 +185,8 @@ static void wrong_contents(void) {
     write_file(with("\"fc.bias\":{\"dtype\":\"F32\"", "\"fc.bias\":{\"dtype\":\"F33\""), 716);
     refused(ART_FILE_FORMAT, "unknown element type 'F33'");
     write_file(with("}}", "},\"fc.weight/momentum\":{\"dtype\":\"F32\",\"shape\":[0],"
-                    "\"data_offsets\":[716,716]}}"), 716);
+                          "\"data_offsets\":[716,716]}}"),
+               716);
     refused(ART_PLAN_MODEL, "'fc.weight/momentum'");
     write_file(with("\"bn1.running_mean\"", "\"bn1.bias\""), 716);
     refused(ART_FILE_FORMAT, "holds 'bn1.bias' twice");
@@ -199,8 +205,9 @@ static void wrong_offsets(void) {
     refused(ART_FILE_FORMAT, "lies at bytes 32 to 16");
     write_file(with("[16,32]", "[16,36]"), 716);
     refused(ART_FILE_FORMAT, "needs 16 bytes for its shape, its offsets give 20");
-    write_file(with("[4],\"data_offsets\":[16,32]",
-                    "[4611686018427387904,4],\"data_offsets\":[16,16]"), 716);
+    write_file(
+        with("[4],\"data_offsets\":[16,32]", "[4611686018427387904,4],\"data_offsets\":[16,16]"),
+        716);
     refused(ART_FILE_FORMAT, "for its shape");
 }
 

@@ -10,7 +10,7 @@ import pytest
 from armtrain import nn, optim
 from armtrain.errors import PlanError
 from armtrain.ir.ops import OpCode, spec_of
-from armtrain.ir.program import Phase, Program, Role, Step, Tensor
+from armtrain.ir.program import Phase, Program, Role, Step, StorageId, Tensor, TensorId
 from armtrain.ir.verify import verify_program
 from armtrain.passes.pipeline import compile_program
 
@@ -137,9 +137,8 @@ def missing_operand(p: Program) -> Program:
     return with_operand(p, find(p, OpCode.LINEAR_FWD), "w", None)
 
 
-def statistics_in_evaluation(p: Program) -> Program:
-    index = find(p, OpCode.BATCHNORM2D_FWD)
-    moved = replace(p.steps[index], phase=Phase.EVALUATE)
+def update_in_evaluation(p: Program) -> Program:
+    moved = replace(p.steps[find(p, OpCode.SGD_STEP, "fc")], phase=Phase.EVALUATE)
     first = next(i for i, s in enumerate(p.steps) if s.phase == Phase.EVALUATE)
     return replace(p, steps=(*p.steps[:first], moved, *p.steps[first:]))
 
@@ -154,8 +153,11 @@ def wrong_layout(p: Program) -> Program:
 
 
 def unused_tensor(p: Program) -> Program:
-    extra = replace(named(p, "b.out"), id=len(p.tensors), name="nobody", storage=999)
-    return replace(p, tensors=(*p.tensors, extra))  # type: ignore[arg-type]
+    number = len(p.tensors)
+    extra = replace(
+        named(p, "b.out"), id=TensorId(number), name="nobody", storage=StorageId(number)
+    )
+    return replace(p, tensors=(*p.tensors, extra))
 
 
 def integer_attribute(p: Program) -> Program:
@@ -178,7 +180,7 @@ def integer_attribute(p: Program) -> Program:
         (lost_norm, "with 1 slots unfilled"),
         (norm_twice, "twice or not there"),
         (missing_operand, "lacks 'w'"),
-        (statistics_in_evaluation, "overwrites the persistent 'bn.running_mean'"),
+        (update_in_evaluation, "overwrites the persistent 'fc.weight'"),
         (phases_mixed, "not in order"),
         (wrong_layout, "permutes 4 axes"),
         (unused_tensor, "'nobody' is used by phases none"),

@@ -107,7 +107,7 @@ def test_unavailable_arguments_are_refused(make: Callable[[], object], message: 
         (Call(lambda x: x + x.flatten(1)), (4, 2, 2), "cannot add values of shape"),
         (Call(lambda x: x + 1), (4,), "sum of two tensors"),
         (Call(lambda x: x * x), (4,), "available are"),
-        (Call(lambda x: x if x else x), (4,), "decide by the value"),
+        (Call(lambda x: x if x else x.relu()), (4,), "decide by the value"),
         (Call(lambda x: x.reshape(-1, 2)), (4,), "only flattening"),
         (Call(lambda x: x.reshape(7, -1)), (4,), "cannot reshape"),
         (Call(lambda x: (x, x)), (4,), "must return one tensor, got tuple"),
@@ -128,7 +128,7 @@ def test_batch_norm_of_one_value_is_refused() -> None:
 
 def test_unknown_tensor_method_names_what_is_available() -> None:
     with pytest.raises(AttributeError, match="no 'softmax'; available are"):
-        nn.trace(Call(lambda x: x.softmax(1)), (4,), 2)
+        nn.trace(Call(lambda x: x.softmax(1)), (4,), 2)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("batch", [0, -1, True, 2.5])

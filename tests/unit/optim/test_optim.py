@@ -34,7 +34,7 @@ def test_texts(optimizer: optim.Optimizer, text: str) -> None:
 
 
 @given(lr=FINITE, momentum=FINITE, dampening=FINITE, weight_decay=FINITE)
-def test_sgd_text_round_trips(**options: float) -> None:
+def test_sgd_text_round_trips(**options: Any) -> None:
     optimizer = optim.SGD(**options)
     assert optim.parse_optimizer(optimizer.text) == optimizer
 
@@ -73,7 +73,7 @@ def test_refusals(make: Callable[[], object], message: str) -> None:
 
 def test_parameters_are_not_an_argument() -> None:
     with pytest.raises(TypeError, match="keyword arguments only and no parameters"):
-        optim.SGD([1, 2], lr=0.1)  # type: ignore[misc]
+        optim.SGD([1, 2], lr=0.1)  # type: ignore[arg-type,misc]
 
 
 def test_values_are_immutable() -> None:

@@ -1,0 +1,185 @@
+/* Operations without matrix products: every level against the naive twin under the bound of its
+ * own arithmetic, and the same bits on all levels, for all thread counts, for a batch inside a
+ * larger one, and in place (op_scene.h). */
+#include "op_scene.h"
+
+#define F32 ART_DTYPE_F32
+#define NEW(NAME, name) scene_new(#name, ART_OP_##NAME, art_ref_##name)
+
+/* Lengths: all tails of all register widths, several spans and blocks, and enough for threads. */
+static int length(int i) {
+    static const int longer[] = {127, 1000, 4095, 4097, 16383, 16385, 100003, 600001};
+    return i < 65 ? i + 1 : longer[i - 65];
+}
+enum { N_LENGTHS = 65 + 8 };
+
+/* A scene whose first `n` slots are vectors of one length with values in [lo, hi). */
+static scene vectors(scene s, int n, int batched, int size, double lo, double hi) {
+    for (int i = 0; i < n; i++) {
+        scene_operand(&s, (unsigned)i, F32, batched, 1, size);
+        scene_floats(&s, (unsigned)i, lo, hi);
+    }
+    return s;
+}
+
+static void verify(scene s) {
+    scene_verify(&s);
+}
+
+static void test_elementwise(void) {
+    for (int i = 0; i < N_LENGTHS; i++) {
+        int n = length(i);
+        verify(vectors(NEW(RELU_FWD, relu_fwd), 2, 1, n, -1, 1));
+        verify(vectors(NEW(RELU_GRAD, relu_grad), 3, 1, n, -1, 1));
+        verify(vectors(NEW(TANH_FWD, tanh_fwd), 2, 1, n, -9.5, 9.5));
+        verify(vectors(NEW(TANH_GRAD, tanh_grad), 3, 1, n, -1, 1));
+        verify(vectors(NEW(ADD, add), 3, 1, n, -1, 1));
+        verify(vectors(NEW(COPY, copy), 2, 1, n, -1, 1));
+    }
+}
+
+static void test_dropout(void) {
+    static const double rates[] = {0.0, 0.1, 0.5, 0.999, 1.0};
+    for (int i = 0; i < N_LENGTHS; i++) {
+        for (int p = 0; p < 5; p++) {
+            scene s = vectors(NEW(DROPOUT_FWD, dropout_fwd), 2, 1, length(i), -1, 1);
+            s.attr[ART_DROPOUT_FWD_A_P].f = rates[p];
+            s.attr[ART_DROPOUT_FWD_A_STREAM].i = -77;
+            s.args.step = (uint64_t)p;
+            verify(s);
+        }
+        scene s = vectors(NEW(DROPOUT_GRAD, dropout_grad), 2, 1, length(i), -1, 1);
+        s.attr[ART_DROPOUT_GRAD_A_P].f = 0.25;
+        s.args.seed = 0x123456789ABCDEFu;
+        verify(s);
+    }
+}
+
+static void test_sgd(int size, int momentum, int nesterov, uint64_t step, int scaled) {
+    scene s = vectors(NEW(SGD_STEP, sgd_step), momentum ? 3 : 2, 0, size, -1, 1);
+    s.attr[ART_SGD_STEP_A_LR].f = 0.05;
+    s.attr[ART_SGD_STEP_A_MOMENTUM].f = momentum ? 0.9 : 0.0;
+    s.attr[ART_SGD_STEP_A_DAMPENING].f = momentum && !nesterov ? 0.1 : 0.0;
+    s.attr[ART_SGD_STEP_A_WEIGHT_DECAY].f = size & 1 ? 1e-2 : 0.0;
+    s.attr[ART_SGD_STEP_A_NESTEROV].i = nesterov;
+    s.args.step = step;
+    s.args.learning_rate_scale = 0.3;
+    if (scaled) {
+        *(float *)scene_operand(&s, ART_SGD_STEP_SCALE, F32, 0, 1, 1) = 0.37f;
+    }
+    verify(s);
+}
+
+static void test_adam(int size, uint64_t step, double decay, int scaled) {
+    scene s = vectors(NEW(ADAM_STEP, adam_step), 4, 0, size, -1, 1);
+    scene_floats(&s, ART_ADAM_STEP_V, 1e-4, 1);
+    s.attr[ART_ADAM_STEP_A_LR].f = 1e-3;
+    s.attr[ART_ADAM_STEP_A_BETA1].f = 0.9;
+    s.attr[ART_ADAM_STEP_A_BETA2].f = 0.999;
+    s.attr[ART_ADAM_STEP_A_EPS].f = 1e-8;
+    s.attr[ART_ADAM_STEP_A_WEIGHT_DECAY].f = decay;
+    s.args.step = step;
+    if (scaled) {
+        *(float *)scene_operand(&s, ART_ADAM_STEP_SCALE, F32, 0, 1, 1) = 0.37f;
+    }
+    verify(s);
+}
+
+static void test_optimizers(void) {
+    for (int i = 0; i < N_LENGTHS; i++) {
+        int n = length(i);
+        test_sgd(n, 0, 0, 3, i & 1);
+        for (int v = 0; v < 4; v++) {
+            test_sgd(n, 1, v & 1, (uint64_t)(v & 2), i & 1);
+        }
+        test_adam(n, (uint64_t)i * 7, i & 1 ? 0.01 : 0.0, i & 2);
+    }
+}
+
+static void test_sums(void) {
+    for (int i = 0; i < N_LENGTHS; i++) {
+        scene s = vectors(NEW(GRAD_SUMSQ, grad_sumsq), 1, 0, length(i), -3, 3);
+        double *acc = scene_operand(&s, ART_GRAD_SUMSQ_ACC, ART_DTYPE_F64, 0, 1, 3);
+        acc[0] = 1.5, acc[1] = -1, acc[2] = 9;
+        s.attr[ART_GRAD_SUMSQ_A_INDEX].i = 1;
+        verify(s);
+        s = vectors(NEW(MSE_GRAD, mse_grad), 2, 1, length(i), -3, 3);
+        scene_operand(&s, ART_MSE_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+        scene_operand(&s, ART_MSE_GRAD_DY, F32, 1, 1, length(i));
+        verify(s);
+        s = vectors(NEW(MSE_EVAL, mse_eval), 2, 1, length(i), -3, 3);
+        scene_operand(&s, ART_MSE_EVAL_LOSS, ART_DTYPE_F64, 0, 1, 1);
+        verify(s);
+        s = NEW(CLIP_SCALE, clip_scale);
+        double *sums = scene_operand(&s, ART_CLIP_SCALE_ACC, ART_DTYPE_F64, 0, 1, i + 1);
+        for (int j = 0; j <= i; j++) {
+            sums[j] = j * 0.25;
+        }
+        scene_operand(&s, ART_CLIP_SCALE_SCALE, F32, 0, 1, 1);
+        s.attr[ART_CLIP_SCALE_A_MAX_NORM].f = 2.5;
+        verify(s);
+    }
+}
+
+static void test_cross_entropy_of(int rows, int classes, double spread) {
+    scene s = NEW(CROSS_ENTROPY_GRAD, cross_entropy_grad);
+    scene e = NEW(CROSS_ENTROPY_EVAL, cross_entropy_eval);
+    scene_operand(&s, ART_CROSS_ENTROPY_GRAD_LOGITS, F32, 1, 2, rows, classes);
+    scene_operand(&e, ART_CROSS_ENTROPY_EVAL_LOGITS, F32, 1, 2, rows, classes);
+    scene_floats(&s, ART_CROSS_ENTROPY_GRAD_LOGITS, -spread, spread);
+    scene_floats(&e, ART_CROSS_ENTROPY_EVAL_LOGITS, -spread, spread);
+    int32_t *a = scene_operand(&s, ART_CROSS_ENTROPY_GRAD_TARGET, ART_DTYPE_I32, 1, 1, rows);
+    int32_t *b = scene_operand(&e, ART_CROSS_ENTROPY_EVAL_TARGET, ART_DTYPE_I32, 1, 1, rows);
+    for (int i = 0; i < rows; i++) {
+        a[i] = b[i] = i * 7 % classes;
+    }
+    scene_operand(&s, ART_CROSS_ENTROPY_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&e, ART_CROSS_ENTROPY_EVAL_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&s, ART_CROSS_ENTROPY_GRAD_DLOGITS, F32, 1, 2, rows, classes);
+    scene_operand(&e, ART_CROSS_ENTROPY_EVAL_CORRECT, ART_DTYPE_I64, 0, 1, 1);
+    scene_verify(&s);
+    scene_verify(&e);
+}
+
+static void test_cross_entropy(void) {
+    static const int rows[] = {1, 2, 5, 63, 64, 65, 130};
+    static const int classes[] = {1, 2, 3, 7, 10, 15, 16, 17, 33, 100, 1000};
+    for (int r = 0; r < 7; r++) {
+        for (int c = 0; c < 11; c++) {
+            test_cross_entropy_of(rows[r], classes[c], r & 1 ? 5.0 : 80.0);
+        }
+    }
+    test_cross_entropy_of(3, 10, 1e8);
+}
+
+static void test_transposes(void) {
+    static const int shapes[][4] = {{1, 1, 1, 1},  {2, 3, 5, 7},   {3, 4, 4, 16}, {1, 17, 1, 33},
+                                    {2, 5, 3, 64}, {4, 31, 31, 40}, {1, 1, 1, 50}, {2, 40, 40, 1}};
+    for (int i = 0; i < 8; i++) {
+        const int *d = shapes[i], flat = d[1] * d[2] * d[3];
+        scene s = NEW(NHWC_TO_NCHW, nhwc_to_nchw);
+        scene_operand(&s, ART_NHWC_TO_NCHW_X, F32, 1, 4, d[0], d[1], d[2], d[3]);
+        scene_operand(&s, ART_NHWC_TO_NCHW_Y, F32, 1, 2, d[0], flat);
+        scene_floats(&s, ART_NHWC_TO_NCHW_X, -1, 1);
+        verify(s);
+        s = NEW(NCHW_TO_NHWC, nchw_to_nhwc);
+        scene_operand(&s, ART_NCHW_TO_NHWC_X, F32, 1, 2, d[0], flat);
+        scene_operand(&s, ART_NCHW_TO_NHWC_Y, F32, 1, 4, d[0], d[1], d[2], d[3]);
+        scene_floats(&s, ART_NCHW_TO_NHWC_X, -1, 1);
+        verify(s);
+    }
+}
+
+int main(void) {
+    scene_open_pools();
+    scene_print_levels();
+    test_elementwise();
+    test_dropout();
+    test_optimizers();
+    test_sums();
+    test_cross_entropy();
+    test_transposes();
+    scene_close_pools();
+    printf("%u runs\n", scene_runs);
+    return expect_done("vec_ops");
+}
