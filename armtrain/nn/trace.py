@@ -33,16 +33,24 @@ class _Trace:
     @contextmanager
     def inside(self, module: object) -> Iterator[None]:
         """Name the operators recorded in the block after `module`."""
-        if id(module) not in self._paths:
-            raise ShapeError(
-                f"{type(module).__name__} is called but belongs to no module of the network: "
-                "assign it to an attribute in __init__, or put it into an nn.ModuleList"
-            )
-        self._inside.append(self._paths[id(module)])
+        self._inside.append(self._path_of(module))
         try:
             yield
         finally:
             self._inside.pop()
+
+    def _path_of(self, module: object) -> str:
+        """Return the name of a module; one without parameters may be made inside `forward`."""
+        if id(module) in self._paths:
+            return self._paths[id(module)]
+        if not isinstance(module, Module) or _has_members(module):
+            raise ShapeError(
+                f"{type(module).__name__} is called but belongs to no module of the network: "
+                "assign it to an attribute in __init__, or put it into an nn.ModuleList"
+            )
+        outer = self._inside[-1] if self._inside else ""
+        word = type(module).__name__.lower()
+        return f"{outer}.{word}" if outer else word
 
     def record(
         self,
@@ -156,3 +164,8 @@ def trace(net: Module, input_shape: tuple[int, ...], batch_size: int) -> Graph:
             f"forward() must return one tensor, got {type(output).__name__}; return the logits"
         )
     return Graph(tuple(recording.nodes), _params(net), output.node, batch_size)
+
+
+def _has_members(module: Module) -> bool:
+    """Tell whether a module has parameters or buffers."""
+    return any(True for _ in (*module.named_parameters(), *module.named_buffers()))
