@@ -43,6 +43,12 @@ def _weight(code: OpCode, operands: Operands) -> Dims:
     return dims
 
 
+def _columns(weight: Dims, axis: int) -> int:
+    """Return the columns of one product: a group's channels, all channels of a depthwise one."""
+    groups, _, _, in_channels, out_channels = weight
+    return groups if in_channels == out_channels == 1 else weight[axis]
+
+
 def _linear_fwd(code: OpCode, operands: Operands, threads: int) -> int:
     terms, columns = _weight(code, operands)
     return _product(terms, columns, threads)
@@ -54,20 +60,23 @@ def _linear_grad_x(code: OpCode, operands: Operands, threads: int) -> int:
 
 
 def _conv_fwd(code: OpCode, operands: Operands, threads: int) -> int:
-    _, kernel_h, kernel_w, in_channels, out_channels = _weight(code, operands)
-    return _product(kernel_h * kernel_w * in_channels, out_channels, threads)
+    weight = _weight(code, operands)
+    return _product(prod(weight[1:4]), _columns(weight, 4), threads)
 
 
 def _conv_grad_x(code: OpCode, operands: Operands, threads: int) -> int:
-    _, kernel_h, kernel_w, in_channels, out_channels = _weight(code, operands)
-    return _product(kernel_h * kernel_w * out_channels, in_channels, threads)
+    weight = _weight(code, operands)
+    return _product(prod(weight[1:3]) * weight[4], _columns(weight, 3), threads)
 
 
 def _grad_w(code: OpCode, operands: Operands, threads: int) -> int:
     """Return the scratch of a weight gradient: its terms are the pixels of dy."""
     dy, dw = _operand(code, operands, "dy"), _operand(code, operands, "dw")
     assert dy is not None
-    return 0 if dw is None else _product(prod(dy[:-1]), dw[-1], threads)
+    if dw is None:
+        return 0
+    columns = dw[-1] if code == OpCode.LINEAR_GRAD_W else _columns(dw, 4)
+    return _product(prod(dy[:-1]), columns, threads)
 
 
 def _column_partials(image: Dims | None) -> int:

@@ -18,20 +18,19 @@
 
 #define ENTRY(level, bits)                                                                         \
     {                                                                                              \
-        .name = #level, .features = (bits),                                                        \
-        .kernels = {.gemm = &art_gemm_##level, .vec = ART_VEC_KERNELS(level) },                    \
+        .name = #level,                                                                            \
+        .features = (bits),                                                                        \
+        .kernels = {.gemm = &art_gemm_##level, .vec = ART_VEC_KERNELS(level)},                     \
     },
 static const art_level levels[] = {ART_EACH_LEVEL(ENTRY)};
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
 
-const art_level *art_levels(unsigned *n)
-{
+const art_level *art_levels(unsigned *n) {
     *n = N_LEVELS;
     return levels;
 }
 
-static const art_level *find(const char *name, uint32_t features)
-{
+static const art_level *find(const char *name, uint32_t features) {
     for (unsigned i = 0; i < N_LEVELS; i++) {
         if (strcmp(levels[i].name, name) == 0) {
             return (levels[i].features & ~features) == 0 ? &levels[i] : NULL;
@@ -40,8 +39,7 @@ static const art_level *find(const char *name, uint32_t features)
     return NULL;
 }
 
-const art_level *art_level_select(const char *name)
-{
+const art_level *art_level_select(const char *name) {
     uint32_t features = art_cpu_features();
     if (name) {
         return find(name, features);

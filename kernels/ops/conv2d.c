@@ -11,28 +11,33 @@ _Static_assert((int)ART_CONV2D_FWD_A_STRIDE_H == (int)ART_CONV2D_GRAD_W_A_STRIDE
                    (int)ART_CONV2D_FWD_A_GROUPS == (int)ART_CONV2D_GRAD_X_A_GROUPS,
                "the three operations share their attributes");
 
-static art_conv_shape conv_shape(const art_op_args *args, unsigned x, unsigned y)
-{
+static art_conv_shape conv_shape(const art_op_args *args, unsigned x, unsigned y) {
     const uint32_t *in = args->operand[x].dims, *out = args->operand[y].dims;
     const art_attr *a = args->attr;
     return (art_conv_shape){
-        .n = in[0], .in_h = in[1], .in_w = in[2], .in_c = in[3],
-        .out_h = out[1], .out_w = out[2], .out_c = out[3],
-        .stride_h = a[ART_CONV2D_FWD_A_STRIDE_H].i, .stride_w = a[ART_CONV2D_FWD_A_STRIDE_W].i,
-        .pad_h = a[ART_CONV2D_FWD_A_PAD_H].i, .pad_w = a[ART_CONV2D_FWD_A_PAD_W].i,
-        .dil_h = a[ART_CONV2D_FWD_A_DIL_H].i, .dil_w = a[ART_CONV2D_FWD_A_DIL_W].i,
+        .n = in[0],
+        .in_h = in[1],
+        .in_w = in[2],
+        .in_c = in[3],
+        .out_h = out[1],
+        .out_w = out[2],
+        .out_c = out[3],
+        .stride_h = a[ART_CONV2D_FWD_A_STRIDE_H].i,
+        .stride_w = a[ART_CONV2D_FWD_A_STRIDE_W].i,
+        .pad_h = a[ART_CONV2D_FWD_A_PAD_H].i,
+        .pad_w = a[ART_CONV2D_FWD_A_PAD_W].i,
+        .dil_h = a[ART_CONV2D_FWD_A_DIL_H].i,
+        .dil_w = a[ART_CONV2D_FWD_A_DIL_W].i,
         .groups = a[ART_CONV2D_FWD_A_GROUPS].i,
     };
 }
 
-static void set_kernel(art_conv_shape *shape, const art_array *w)
-{
+static void set_kernel(art_conv_shape *shape, const art_array *w) {
     shape->kernel_h = w->dims[1];
     shape->kernel_w = w->dims[2];
 }
 
-static art_status check_attrs(const art_op_args *args, art_error *err)
-{
+static art_status check_attrs(const art_op_args *args, art_error *err) {
     static const struct {
         unsigned index;
         const char *name;
@@ -54,8 +59,7 @@ static art_status check_attrs(const art_op_args *args, art_error *err)
 
 /* Images x and y go with each other and with a kernel of kh * kw. */
 static art_status check_images(const art_op_args *args, unsigned x, const char *x_name, unsigned y,
-                               const char *y_name, uint32_t kh, uint32_t kw, art_error *err)
-{
+                               const char *y_name, uint32_t kh, uint32_t kw, art_error *err) {
     ART_TRY(art_check_operand(args, x, x_name, ART_DTYPE_F32, 4, err));
     ART_TRY(art_check_operand(args, y, y_name, ART_DTYPE_F32, 4, err));
     ART_TRY(art_check_batched(args, x, x_name, 1, err));
@@ -76,16 +80,14 @@ static art_status check_images(const art_op_args *args, unsigned x, const char *
 }
 
 static art_status check_weight(const art_op_args *args, unsigned slot, const char *name,
-                               art_error *err)
-{
+                               art_error *err) {
     ART_TRY(check_attrs(args, err));
     ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_F32, 5, err));
     return art_check_batched(args, slot, name, 0, err);
 }
 
 static art_status check_weight_dims(const art_op_args *args, unsigned slot, const char *name,
-                                    unsigned x, unsigned y, art_error *err)
-{
+                                    unsigned x, unsigned y, art_error *err) {
     art_conv_shape s = conv_shape(args, x, y);
     const uint32_t *w = args->operand[slot].dims;
     uint32_t dims[5] = {(uint32_t)s.groups, w[1], w[2], (uint32_t)(s.in_c / s.groups),
@@ -93,19 +95,22 @@ static art_status check_weight_dims(const art_op_args *args, unsigned slot, cons
     return art_check_dims(args, slot, name, dims, err);
 }
 
-static uint64_t kernel_terms(const art_array *w, unsigned channel_axis)
-{
+static uint64_t kernel_terms(const art_array *w, unsigned channel_axis) {
     return art_mul_saturated((uint64_t)w->dims[1] * w->dims[2], w->dims[channel_axis]);
 }
 
-uint64_t art_op_conv2d_fwd_workspace(const art_op_args *args)
-{
-    const art_array *w = &args->operand[ART_CONV2D_FWD_W];
-    return art_product_workspace(kernel_terms(w, 3), w->dims[4], args->threads);
+/* Columns of one product: a group's channels, or all channels of a depthwise convolution. */
+static uint64_t columns(const art_array *w, unsigned channel_axis) {
+    bool depthwise = w->dims[0] > 1 && w->dims[3] == 1 && w->dims[4] == 1;
+    return w->dims[depthwise ? 0 : channel_axis];
 }
 
-art_status art_op_conv2d_fwd_check(const art_op_args *args, art_error *err)
-{
+uint64_t art_op_conv2d_fwd_workspace(const art_op_args *args) {
+    const art_array *w = &args->operand[ART_CONV2D_FWD_W];
+    return art_product_workspace(kernel_terms(w, 3), columns(w, 4), args->threads);
+}
+
+art_status art_op_conv2d_fwd_check(const art_op_args *args, art_error *err) {
     enum { X = ART_CONV2D_FWD_X, W = ART_CONV2D_FWD_W, B = ART_CONV2D_FWD_B, Y = ART_CONV2D_FWD_Y };
     const uint32_t *w = args->operand[W].dims;
     ART_TRY(check_weight(args, W, "conv2d_fwd.w", err));
@@ -117,8 +122,7 @@ art_status art_op_conv2d_fwd_check(const art_op_args *args, art_error *err)
                                art_op_conv2d_fwd_workspace(args), err);
 }
 
-art_status art_op_conv2d_fwd_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_conv2d_fwd_run(const art_op_args *args, art_error *err) {
     const art_array *o = args->operand;
     art_conv_shape shape = conv_shape(args, ART_CONV2D_FWD_X, ART_CONV2D_FWD_Y);
     (void)err;
@@ -129,16 +133,14 @@ art_status art_op_conv2d_fwd_run(const art_op_args *args, art_error *err)
 }
 
 /* Without a weight gradient (bias alone is trained) the kernel's size is not needed. */
-uint64_t art_op_conv2d_grad_w_workspace(const art_op_args *args)
-{
+uint64_t art_op_conv2d_grad_w_workspace(const art_op_args *args) {
     const art_array *dy = &args->operand[ART_CONV2D_GRAD_W_DY];
     const art_array *dw = &args->operand[ART_CONV2D_GRAD_W_DW];
     uint64_t pixels = art_mul_saturated((uint64_t)dy->dims[0] * dy->dims[1], dy->dims[2]);
-    return dw->ndim ? art_product_workspace(pixels, dw->dims[4], args->threads) : 0;
+    return dw->ndim ? art_product_workspace(pixels, columns(dw, 4), args->threads) : 0;
 }
 
-art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
     enum { X = ART_CONV2D_GRAD_W_X, DY = ART_CONV2D_GRAD_W_DY, DW = ART_CONV2D_GRAD_W_DW };
     if (art_present(args, DW)) {
         const uint32_t *w = args->operand[DW].dims;
@@ -156,8 +158,7 @@ art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err)
                                art_op_conv2d_grad_w_workspace(args), err);
 }
 
-art_status art_op_conv2d_grad_w_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_conv2d_grad_w_run(const art_op_args *args, art_error *err) {
     const art_array *o = args->operand;
     art_conv_shape shape = conv_shape(args, ART_CONV2D_GRAD_W_X, ART_CONV2D_GRAD_W_DY);
     (void)err;
@@ -172,14 +173,12 @@ art_status art_op_conv2d_grad_w_run(const art_op_args *args, art_error *err)
     return ART_OK;
 }
 
-uint64_t art_op_conv2d_grad_x_workspace(const art_op_args *args)
-{
+uint64_t art_op_conv2d_grad_x_workspace(const art_op_args *args) {
     const art_array *w = &args->operand[ART_CONV2D_GRAD_X_W];
-    return art_product_workspace(kernel_terms(w, 4), w->dims[3], args->threads);
+    return art_product_workspace(kernel_terms(w, 4), columns(w, 3), args->threads);
 }
 
-art_status art_op_conv2d_grad_x_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_conv2d_grad_x_check(const art_op_args *args, art_error *err) {
     enum { DY = ART_CONV2D_GRAD_X_DY, W = ART_CONV2D_GRAD_X_W, DX = ART_CONV2D_GRAD_X_DX };
     const uint32_t *w = args->operand[W].dims;
     ART_TRY(check_weight(args, W, "conv2d_grad_x.w", err));
@@ -189,8 +188,7 @@ art_status art_op_conv2d_grad_x_check(const art_op_args *args, art_error *err)
                                art_op_conv2d_grad_x_workspace(args), err);
 }
 
-art_status art_op_conv2d_grad_x_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_conv2d_grad_x_run(const art_op_args *args, art_error *err) {
     const art_array *o = args->operand;
     art_conv_shape shape = conv_shape(args, ART_CONV2D_GRAD_X_DX, ART_CONV2D_GRAD_X_DY);
     (void)err;

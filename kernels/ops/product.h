@@ -2,12 +2,16 @@
  *
  * A linear layer is a 1x1 convolution of 1x1 images. Work is split into output tiles; every
  * thread packs its own weight panel into its share of the workspace. Summation order is a
- * function of the shape alone: blocks of at most ART_GEMM_KC terms, taps in ascending order. */
+ * function of the shape alone: blocks of at most ART_GEMM_KC terms, taps in ascending order of
+ * the source's addresses. */
 #ifndef ART_OPS_PRODUCT_H
 #define ART_OPS_PRODUCT_H
 
+#include "ops/check.h"
 #include "ops/ops.h"
 
+/* All at least 1 (padding 0), strides, paddings and dilations at most 2^20, every tensor's bytes
+ * within SIZE_MAX / 2: what the operations' checks guarantee. */
 typedef struct art_conv_shape {
     int64_t n, in_h, in_w, in_c, out_h, out_w, out_c;
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups;
@@ -28,12 +32,33 @@ void art_conv_grad_b(const art_op_args *args, const art_conv_shape *shape, const
                      float *db);
 
 /* The part of the workspace that belongs to one thread. */
-static inline float *art_product_scratch(void *workspace, size_t floats_per_thread, unsigned thread)
-{
+static inline float *art_product_scratch(void *workspace, size_t floats_per_thread,
+                                         unsigned thread) {
     return (float *)workspace + floats_per_thread * thread;
 }
 
 /* Floats of one thread's part. */
 uint64_t art_product_floats(uint64_t terms, uint64_t columns);
+
+/* One input and one output channel per group: columns do not mix. */
+static inline bool art_is_depthwise(const art_conv_shape *shape) {
+    return shape->groups > 1 && shape->in_c == shape->groups && shape->out_c == shape->groups;
+}
+
+/* Columns of all panels but the last: whole vectors, panels as equal as the level's tile allows. */
+static inline unsigned art_panel_columns(const art_gemm_kernels *gemm, int64_t columns) {
+    uint64_t vectors = art_ceil_div((uint64_t)columns, gemm->width);
+    uint64_t panels = art_ceil_div(vectors, gemm->nr / gemm->width);
+    return (unsigned)art_ceil_div(vectors, panels) * gemm->width;
+}
+
+/* A kernel row whose taps lie side by side in memory is one long tap when it is this short: few
+ * channels would leave the tiles empty. Part of the numeric contract. */
+enum { ART_PRODUCT_ROW_TERMS = 64 };
+
+static inline bool art_merges_kernel_row(int64_t taps, int64_t channels, int64_t step,
+                                         int64_t groups) {
+    return groups == 1 && taps > 1 && step == 1 && taps * channels <= ART_PRODUCT_ROW_TERMS;
+}
 
 #endif

@@ -1,12 +1,15 @@
 /* Weight and bias gradient: sums over pixels in blocks of ART_GEMM_KC, blocks in ascending order.
- * Threads own (group, output panel, kernel row, input channels) tiles, never pixels. */
+ * Threads own (group, output panel, kernel row, input channels) tiles, never pixels.
+ *
+ * Pixels whose tap lies in the padding are left out of the sum. Where a kernel row counts as one
+ * long tap (art_merges_kernel_row), a block adds the pixels that have the whole row inside first,
+ * then for each tap those that have only some of it. */
 #include <string.h>
 
-#include "ops/check.h"
 #include "ops/product.h"
 
 enum {
-    CHANNEL_BLOCK = 128, /* input channels of a tile: at most ART_GEMM_KC, the zero row's length */
+    CHANNEL_BLOCK = 128, /* input channels of a tile */
     BIAS_BLOCK = 64,     /* channels of a bias tile */
 };
 
@@ -16,123 +19,211 @@ typedef struct weight_job {
     const float *x, *dy;
     float *dw, *db, *workspace;
     size_t scratch_floats;
-    int64_t in_cg, out_cg, pixels;
-    uint32_t panels, channel_blocks;
+    int64_t in_cg, out_cg, pixels, groups;
+    uint64_t panels, channel_blocks, row_tiles, first_tile;
+    int64_t tile_rows; /* kernel rows of a tile */
+    unsigned panel_columns;
+    bool depthwise, merged;
 } weight_job;
 
-/* One tile: its channels and kernel row. */
+/* One tile: its channels and kernel row, and its packed block of dy. */
 typedef struct weight_tile {
-    int64_t group, column, kh, channel;
+    const weight_job *job;
+    int64_t group, column, kh, channel; /* kh: the kernel row at work */
     unsigned columns, channels;
+    float *packed;
+    size_t ld;
+    art_gemm_store store; /* SET in the first block */
 } weight_tile;
 
-/* Copy the gradient's columns of pixels [first, first + count) into rows of `ld` floats. */
-static void pack_dy(const weight_job *job, const weight_tile *t, int64_t first, unsigned count,
-                    size_t ld, float *out)
-{
-    const float *from = job->dy + first * job->shape->out_c + t->group * job->out_cg + t->column;
-    for (unsigned p = 0; p < count; p++, from += job->shape->out_c, out += ld) {
-        memcpy(out, from, t->columns * sizeof(float));
-        memset(out + t->columns, 0, (ld - t->columns) * sizeof(float));
+/* Output columns [first, last). */
+typedef struct range {
+    int64_t first, last;
+} range;
+
+/* The pixels of a block that a sum takes, in ascending order. */
+typedef struct pixel_list {
+    const float *x[ART_GEMM_KC];
+    uint32_t row[ART_GEMM_KC];
+    unsigned count;
+} pixel_list;
+
+/* Copy the gradient's columns of pixels [first, first + count): the leaf's b. */
+static void pack_dy(const weight_tile *t, int64_t first, unsigned count) {
+    int64_t out_c = t->job->shape->out_c, column = t->group * t->job->out_cg + t->column;
+    t->job->gemm->copy(t->job->dy + first * out_c + column, (size_t)out_c, count, t->columns,
+                       t->packed);
+}
+
+/* Output columns [first, last) whose input columns iw + [low, high] are inside the image, iw
+ * being that of kernel column 0. */
+static range columns_inside(const art_conv_shape *s, int64_t low, int64_t high) {
+    int64_t reach = s->in_w - 1 - high + s->pad_w; /* largest iw + pad */
+    int64_t first = low >= s->pad_w ? 0 : (s->pad_w - low - 1) / s->stride_w + 1;
+    int64_t last = reach < 0 ? 0 : reach / s->stride_w + 1;
+    last = last < s->out_w ? last : s->out_w;
+    return (range){first, last > first ? last : first};
+}
+
+/* Append the pixels of `inside` in output row `row` (counted over all images) that belong to
+ * [first, last); x is the input row at column iw of output column 0. */
+static void list_row(const weight_tile *t, range inside, int64_t row, int64_t first, int64_t last,
+                     int64_t x, pixel_list *list) {
+    const art_conv_shape *s = t->job->shape;
+    int64_t start = row * s->out_w, from = start + inside.first, to = start + inside.last;
+    from = from > first ? from : first;
+    to = to < last ? to : last;
+    x += (from - start) * s->stride_w * s->in_c;
+    for (int64_t p = from; p < to; p++, x += s->stride_w * s->in_c) {
+        list->x[list->count] = t->job->x + x;
+        list->row[list->count++] = (uint32_t)(p - first) * (uint32_t)t->ld;
     }
 }
 
-/* The input pixel under tap (kh, kw) for each output pixel; zeros in the padding. */
-static void point(const weight_job *job, const weight_tile *t, int64_t kw, int64_t first,
-                  unsigned count, const float *zeros, const float **x)
-{
-    const art_conv_shape *s = job->shape;
-    int64_t per_image = s->out_h * s->out_w, image = first / per_image;
-    int64_t oh = first % per_image / s->out_w, ow = first % s->out_w;
-    int64_t channel = t->group * job->in_cg + t->channel;
-    for (unsigned p = 0; p < count; p++) {
+/* The pixels of [first, last) in columns a, then b of each output row, where the input row is
+ * inside; x moved by `column` input columns. */
+static void list_pixels(const weight_tile *t, int64_t first, int64_t last, range a, range b,
+                        int64_t column, pixel_list *list) {
+    const art_conv_shape *s = t->job->shape;
+    int64_t channel = t->job->depthwise ? t->column : t->group * t->job->in_cg + t->channel;
+    list->count = 0;
+    for (int64_t row = first / s->out_w; row * s->out_w < last; row++) {
+        int64_t image = row / s->out_h, oh = row % s->out_h;
         int64_t ih = oh * s->stride_h - s->pad_h + t->kh * s->dil_h;
-        int64_t iw = ow * s->stride_w - s->pad_w + kw * s->dil_w;
-        bool inside = (uint64_t)ih < (uint64_t)s->in_h && (uint64_t)iw < (uint64_t)s->in_w;
-        x[p] = inside ? job->x + ((image * s->in_h + ih) * s->in_w + iw) * s->in_c + channel
-                      : zeros;
-        if (++ow == s->out_w) {
-            ow = 0;
-            if (++oh == s->out_h) {
-                oh = 0;
-                image++;
-            }
+        if (ih >= 0 && ih < s->in_h) {
+            int64_t iw = column - s->pad_w;
+            int64_t x = ((image * s->in_h + ih) * s->in_w + iw) * s->in_c + channel;
+            list_row(t, a, row, first, last, x, list);
+            list_row(t, b, row, first, last, x, list);
         }
+    }
+}
+
+/* Rows [0, rows) of the gradient from `dw` on against the listed pixels. */
+static void add_rows(const weight_tile *t, const pixel_list *list, unsigned rows, float *dw,
+                     art_gemm_store store) {
+    const art_gemm_kernels *gemm = t->job->gemm;
+    art_gemm_pixels product = {.x = list->x, .row = list->row, .b = t->packed, .n = t->columns};
+    product.ldc = (size_t)t->job->out_cg;
+    product.pixels = list->count;
+    product.store = store;
+    unsigned steps = (rows - 1) / gemm->mr + 1;
+    for (unsigned step = 0; step < steps; step++) {
+        unsigned r = rows * step / steps;
+        product.offset = r;
+        product.m = rows * (step + 1) / steps - r;
+        product.c = dw + r * t->job->out_cg + t->column;
+        gemm->pixels(&product);
+    }
+}
+
+/* The gradient of depthwise weights lies tap by tap in each channel: add it one by one. */
+static void add_depthwise(const weight_tile *t, const pixel_list *list, int64_t tap) {
+    const art_conv_shape *s = t->job->shape;
+    float block[ART_GEMM_NR_MAX];
+    art_gemm_pixels product = {.x = list->x, .row = list->row, .b = t->packed, .c = block};
+    product.pixels = list->count;
+    product.m = 1;
+    product.n = t->columns;
+    t->job->gemm->depth_pixels(&product);
+    for (unsigned j = 0; j < t->columns; j++) {
+        float *dw = t->job->dw + (t->column + j) * s->kernel_h * s->kernel_w + tap;
+        *dw = t->store == ART_GEMM_SET ? block[j] : *dw + block[j];
     }
 }
 
 /* All kernel columns and channels of a tile against one block of pixels. */
-static void add_block(const weight_job *job, const weight_tile *t, int64_t first, unsigned count,
-                      const art_gemm_pixels *block, const float *zeros)
-{
-    const float *x[ART_GEMM_KC], *rows[ART_GEMM_KC];
-    art_gemm_pixels product = *block;
-    product.x = rows;
-    for (int64_t kw = 0; kw < job->shape->kernel_w; kw++) {
-        point(job, t, kw, first, count, zeros, x);
-        int64_t tap = t->kh * job->shape->kernel_w + kw;
-        int64_t taps = job->shape->kernel_h * job->shape->kernel_w;
-        float *dw = job->dw + ((t->group * taps + tap) * job->in_cg + t->channel) * job->out_cg;
-        for (unsigned r = 0; r < t->channels; r += job->gemm->mr) {
-            for (unsigned p = 0; p < count; p++) {
-                rows[p] = x[p] + r;
-            }
-            product.m = t->channels - r < job->gemm->mr ? t->channels - r : job->gemm->mr;
-            product.c = dw + r * job->out_cg + t->column;
-            job->gemm->pixels(&product);
+static void add_block(const weight_tile *t, int64_t first, int64_t last) {
+    const weight_job *job = t->job;
+    const art_conv_shape *s = job->shape;
+    int64_t taps = s->kernel_h * s->kernel_w, row_tap = t->kh * s->kernel_w;
+    float *dw = job->dw + ((t->group * taps + row_tap) * job->in_cg + t->channel) * job->out_cg;
+    pixel_list list;
+    art_gemm_store store = t->store;
+    range whole = {0, 0};
+    if (job->merged) {
+        whole = columns_inside(s, 0, s->kernel_w - 1);
+        list_pixels(t, first, last, whole, (range){0, 0}, 0, &list);
+        add_rows(t, &list, (unsigned)(s->kernel_w * job->in_cg), dw, store);
+        store = ART_GEMM_ADD;
+    }
+    for (int64_t kw = 0; kw < s->kernel_w; kw++) {
+        int64_t column = kw * s->dil_w;
+        range inside = columns_inside(s, column, column), left = inside, right = {0, 0};
+        if (whole.last > whole.first) {
+            left.last = whole.first;
+            right = (range){whole.last, inside.last};
+        }
+        list_pixels(t, first, last, left, right, column, &list);
+        if (job->depthwise) {
+            add_depthwise(t, &list, row_tap + kw);
+        } else if (list.count > 0 || store == ART_GEMM_SET) {
+            add_rows(t, &list, t->channels, dw + kw * job->in_cg * job->out_cg, store);
         }
     }
 }
 
-static void weight_tile_run(void *context, unsigned index, unsigned thread)
-{
+static void weight_tile_run(void *context, unsigned index, unsigned thread) {
     const weight_job *job = context;
-    weight_tile t = {.channel = (int64_t)(index % job->channel_blocks) * CHANNEL_BLOCK};
-    int64_t rest = index / job->channel_blocks;
-    t.kh = rest % job->shape->kernel_h;
-    rest /= job->shape->kernel_h;
-    t.column = rest % job->panels * job->gemm->nr;
-    t.group = rest / job->panels;
+    uint64_t rest = job->first_tile + index;
+    weight_tile t = {.job = job, .store = ART_GEMM_SET};
+    t.channel = (int64_t)(rest % job->channel_blocks) * CHANNEL_BLOCK;
+    rest /= job->channel_blocks;
+    int64_t row = (int64_t)(rest % job->row_tiles) * job->tile_rows;
+    int64_t end = row + job->tile_rows;
+    end = end < job->shape->kernel_h ? end : job->shape->kernel_h;
+    rest /= job->row_tiles;
+    t.column = (int64_t)(rest % job->panels * job->panel_columns);
+    t.group = (int64_t)(rest / job->panels);
     int64_t width = job->out_cg - t.column, depth = job->in_cg - t.channel;
-    t.columns = (unsigned)(width < job->gemm->nr ? width : job->gemm->nr);
+    t.columns = (unsigned)(width < job->panel_columns ? width : job->panel_columns);
     t.channels = (unsigned)(depth < CHANNEL_BLOCK ? depth : CHANNEL_BLOCK);
-    float *zeros = art_product_scratch(job->workspace, job->scratch_floats, thread);
-    float *packed = zeros + ART_GEMM_KC;
-    memset(zeros, 0, ART_GEMM_KC * sizeof(float));
-    size_t ld = (t.columns + job->gemm->width - 1) / job->gemm->width * job->gemm->width;
-    art_gemm_pixels product = {.b = packed, .ldb = ld, .ldc = (size_t)job->out_cg};
-    product.n = t.columns;
-    product.store = ART_GEMM_SET;
+    t.packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
+    t.ld = art_ceil_div(t.columns, job->gemm->width) * job->gemm->width;
     for (int64_t first = 0; first < job->pixels; first += ART_GEMM_KC) {
         int64_t left = job->pixels - first;
-        product.pixels = (unsigned)(left < ART_GEMM_KC ? left : ART_GEMM_KC);
-        pack_dy(job, &t, first, product.pixels, ld, packed);
-        add_block(job, &t, first, product.pixels, &product, zeros);
-        product.store = ART_GEMM_ADD;
+        unsigned count = (unsigned)(left < ART_GEMM_KC ? left : ART_GEMM_KC);
+        pack_dy(&t, first, count);
+        for (t.kh = row; t.kh < end; t.kh++) {
+            add_block(&t, first, first + count);
+        }
+        t.store = ART_GEMM_ADD;
     }
 }
 
 void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const float *x,
-                     const float *dy, float *dw, void *workspace)
-{
+                     const float *dy, float *dw, void *workspace) {
+    enum { MOST_TILES = 1 << 30 };
     weight_job job = {.gemm = args->level->kernels.gemm, .shape = s, .x = x, .dy = dy, .dw = dw};
     job.workspace = workspace;
+    job.depthwise = art_is_depthwise(s);
+    job.groups = job.depthwise ? 1 : s->groups;
     job.in_cg = s->in_c / s->groups;
-    job.out_cg = s->out_c / s->groups;
+    job.out_cg = s->out_c / job.groups;
+    job.merged = art_merges_kernel_row(s->kernel_w, s->in_c, s->dil_w, s->groups);
     job.pixels = s->n * s->out_h * s->out_w;
     /* The planned batch sized the workspace; a smaller one needs no more. */
     job.scratch_floats = art_product_floats((uint64_t)job.pixels, (uint64_t)job.out_cg);
-    job.panels = (uint32_t)art_ceil_div((uint64_t)job.out_cg, job.gemm->nr);
-    job.channel_blocks = (uint32_t)art_ceil_div((uint64_t)job.in_cg, CHANNEL_BLOCK);
-    uint64_t tiles = (uint64_t)job.channel_blocks * (uint64_t)s->kernel_h * job.panels *
-                     (uint64_t)s->groups;
-    double taps = (double)(s->kernel_h * s->kernel_w);
-    double cost = (double)job.pixels * taps * (double)job.in_cg * (double)s->out_c;
-    art_pool_run(args->pool, (unsigned)tiles, cost, weight_tile_run, &job);
+    job.panel_columns = art_panel_columns(job.gemm, job.out_cg);
+    job.panels = art_ceil_div((uint64_t)job.out_cg, job.panel_columns);
+    job.channel_blocks = art_ceil_div((uint64_t)job.in_cg, CHANNEL_BLOCK);
+    uint64_t tiles = job.channel_blocks * job.panels * (uint64_t)job.groups;
+    unsigned threads = art_pool_threads(args->pool);
+    /* A tile packs dy once for all its kernel rows: split them only to keep threads busy. */
+    job.tile_rows = threads == 1 || tiles >= 4 * threads ? s->kernel_h : 1;
+    job.row_tiles = art_ceil_div((uint64_t)s->kernel_h, (uint64_t)job.tile_rows);
+    tiles *= job.row_tiles;
+    double cost = (double)job.pixels * (double)(s->kernel_h * s->kernel_w * s->in_c) *
+                  (double)(s->out_c / s->groups);
+    for (uint64_t left = tiles; left > 0;) {
+        unsigned count = left < MOST_TILES ? (unsigned)left : MOST_TILES;
+        art_pool_run(args->pool, count, cost, weight_tile_run, &job);
+        job.first_tile += count;
+        left -= count;
+    }
 }
 
-static void bias_tile_run(void *context, unsigned index, unsigned thread)
-{
+static void bias_tile_run(void *context, unsigned index, unsigned thread) {
     const weight_job *job = context;
     int64_t channels = job->shape->out_c, first = (int64_t)index * BIAS_BLOCK;
     unsigned width = (unsigned)(channels - first < BIAS_BLOCK ? channels - first : BIAS_BLOCK);
@@ -154,8 +245,7 @@ static void bias_tile_run(void *context, unsigned index, unsigned thread)
     memcpy(job->db + first, total, width * sizeof(float));
 }
 
-void art_conv_grad_b(const art_op_args *args, const art_conv_shape *s, const float *dy, float *db)
-{
+void art_conv_grad_b(const art_op_args *args, const art_conv_shape *s, const float *dy, float *db) {
     weight_job job = {.shape = s, .dy = dy, .db = db, .pixels = s->n * s->out_h * s->out_w};
     unsigned tiles = (unsigned)art_ceil_div((uint64_t)s->out_c, BIAS_BLOCK);
     art_pool_run(args->pool, tiles, (double)job.pixels * (double)s->out_c, bias_tile_run, &job);

@@ -7,8 +7,7 @@ typedef void (*term_fn)(void *context, int64_t x, int64_t w, int64_t y);
 
 /* Call fn with the flat indices of x, w and y of every product of the convolution's definition:
  * y[n,oh,ow,g*Og+o] = sum over kh, kw, c of x[n,ih,iw,g*Cg+c] w[g,kh,kw,c,o]. */
-static void each_term(const art_conv_shape *s, term_fn fn, void *context)
-{
+static void each_term(const art_conv_shape *s, term_fn fn, void *context) {
     int64_t cg = s->in_c / s->groups, og = s->out_c / s->groups;
     int64_t outputs = s->n * s->out_h * s->out_w, taps = s->kernel_h * s->kernel_w;
     for (int64_t p = 0; p < outputs; p++) {
@@ -35,39 +34,33 @@ typedef struct sums {
     double *out, *magnitude;
 } sums;
 
-static void add(sums *s, int64_t i, double term)
-{
+static void add(sums *s, int64_t i, double term) {
     s->out[i] += term;
     s->magnitude[i] += fabs(term);
 }
 
-static void term_y(void *context, int64_t x, int64_t w, int64_t y)
-{
+static void term_y(void *context, int64_t x, int64_t w, int64_t y) {
     sums *s = context;
     add(s, y, (double)s->x[x] * s->w[w]);
 }
 
-static void term_x(void *context, int64_t x, int64_t w, int64_t y)
-{
+static void term_x(void *context, int64_t x, int64_t w, int64_t y) {
     sums *s = context;
     add(s, x, (double)s->dy[y] * s->w[w]);
 }
 
-static void term_w(void *context, int64_t x, int64_t w, int64_t y)
-{
+static void term_w(void *context, int64_t x, int64_t w, int64_t y) {
     sums *s = context;
     add(s, w, (double)s->dy[y] * s->x[x]);
 }
 
-static void clear(sums *s, int64_t count)
-{
+static void clear(sums *s, int64_t count) {
     memset(s->out, 0, (size_t)count * sizeof(double));
     memset(s->magnitude, 0, (size_t)count * sizeof(double));
 }
 
 void art_ref_conv_forward(const art_conv_shape *s, const float *x, const float *w, const float *b,
-                          double *y, double *magnitude)
-{
+                          double *y, double *magnitude) {
     sums context = {.x = x, .w = w, .out = y, .magnitude = magnitude};
     int64_t count = s->n * s->out_h * s->out_w * s->out_c;
     clear(&context, count);
@@ -78,23 +71,20 @@ void art_ref_conv_forward(const art_conv_shape *s, const float *x, const float *
 }
 
 void art_ref_conv_grad_x(const art_conv_shape *s, const float *dy, const float *w, double *dx,
-                         double *magnitude)
-{
+                         double *magnitude) {
     sums context = {.dy = dy, .w = w, .out = dx, .magnitude = magnitude};
     clear(&context, s->n * s->in_h * s->in_w * s->in_c);
     each_term(s, term_x, &context);
 }
 
 void art_ref_conv_grad_w(const art_conv_shape *s, const float *x, const float *dy, double *dw,
-                         double *magnitude)
-{
+                         double *magnitude) {
     sums context = {.x = x, .dy = dy, .out = dw, .magnitude = magnitude};
     clear(&context, s->kernel_h * s->kernel_w * s->in_c * s->out_c / s->groups);
     each_term(s, term_w, &context);
 }
 
-void art_ref_conv_grad_b(const art_conv_shape *s, const float *dy, double *db, double *magnitude)
-{
+void art_ref_conv_grad_b(const art_conv_shape *s, const float *dy, double *db, double *magnitude) {
     sums context = {.out = db, .magnitude = magnitude};
     clear(&context, s->out_c);
     for (int64_t i = 0; i < s->n * s->out_h * s->out_w * s->out_c; i++) {

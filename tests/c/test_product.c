@@ -24,6 +24,23 @@ static const test_case cases[] = {
     {2, 6, 10, 10, 6, 3, 3, 1, 1, 2, 2, 2, 2, 3, 1},
     {2, 7, 6, 6, 7, 3, 3, 1, 1, 1, 1, 1, 1, 7, 1},
     {1, 8, 7, 7, 12, 2, 2, 3, 3, 0, 0, 1, 1, 4, 0},
+    /* depthwise: whole and part vectors, strides, dilation, larger than a block of taps */
+    {2, 48, 5, 6, 48, 3, 3, 1, 1, 1, 1, 1, 1, 48, 1},
+    {1, 53, 7, 9, 53, 3, 3, 2, 2, 1, 1, 1, 1, 53, 0},
+    {1, 18, 12, 11, 18, 5, 3, 2, 3, 4, 2, 2, 1, 18, 1},
+    {1, 2, 17, 17, 2, 9, 9, 1, 1, 4, 4, 1, 1, 2, 1},
+    {2, 3, 8, 8, 12, 3, 3, 1, 1, 1, 1, 1, 1, 3, 0},
+    /* few channels: kernel rows as one tap, inside, at borders and never wholly inside */
+    {3, 1, 12, 13, 6, 5, 5, 1, 1, 0, 0, 1, 1, 1, 1},
+    {2, 6, 9, 9, 12, 5, 5, 1, 1, 2, 2, 1, 1, 1, 1},
+    {2, 3, 20, 21, 64, 7, 7, 2, 2, 3, 3, 1, 1, 1, 0},
+    {2, 4, 3, 2, 5, 3, 7, 1, 1, 2, 5, 1, 1, 1, 1},
+    {1, 20, 4, 40, 3, 1, 3, 1, 1, 0, 1, 1, 1, 1, 1},
+    {1, 22, 4, 40, 24, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
+    /* stride larger than image or kernel, padding larger than kernel, taps that never meet */
+    {2, 5, 3, 4, 7, 1, 1, 5, 6, 0, 0, 1, 1, 1, 1},
+    {1, 3, 6, 6, 4, 2, 2, 1, 1, 5, 5, 1, 1, 1, 1},
+    {1, 3, 11, 11, 4, 3, 3, 6, 4, 2, 2, 4, 6, 1, 0},
     {1, 2, 9, 9, 3, 3, 3, 4, 4, 1, 1, 3, 3, 1, 1},
     {1, 3, 12, 12, 5, 4, 4, 2, 2, 1, 1, 2, 2, 1, 1},
     {1, 300, 3, 4, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
@@ -31,6 +48,9 @@ static const test_case cases[] = {
     {5, 13, 17, 19, 53, 3, 3, 1, 1, 1, 1, 1, 1, 1, 1},
     {9, 260, 1, 1, 97, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
     {33, 84, 1, 1, 10, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
+    {1, 300, 1, 1, 64, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
+    {3, 70, 1, 1, 80, 1, 1, 1, 1, 0, 0, 1, 1, 1, 0},
+    {600, 9, 1, 1, 7, 1, 1, 1, 1, 0, 0, 1, 1, 1, 1},
 };
 enum { N_CASES = sizeof(cases) / sizeof(cases[0]), MOST_THREADS = 3, N_PASSES = 4 };
 
@@ -56,10 +76,12 @@ typedef struct arrays {
 
 static art_pool *pools[MOST_THREADS];
 
-static art_array describe(const float *data, int ndim, const int *dims, int batched)
-{
-    art_array a = {.data = (void *)(uintptr_t)data, .ndim = (uint8_t)ndim, .bytes = 4,
-                   .batched = (uint8_t)batched, .dtype = ART_DTYPE_F32};
+static art_array describe(const float *data, int ndim, const int *dims, int batched) {
+    art_array a = {.data = (void *)(uintptr_t)data,
+                   .ndim = (uint8_t)ndim,
+                   .bytes = 4,
+                   .batched = (uint8_t)batched,
+                   .dtype = ART_DTYPE_F32};
     for (int i = 0; i < ndim; i++) {
         a.dims[i] = (uint32_t)dims[i];
         a.bytes *= (uint32_t)dims[i];
@@ -67,16 +89,27 @@ static art_array describe(const float *data, int ndim, const int *dims, int batc
     return a;
 }
 
-static int out_size(int in, int k, int s, int p, int d)
-{
+static int out_size(int in, int k, int s, int p, int d) {
     return (in + 2 * p - d * (k - 1) - 1) / s + 1;
 }
 
-static art_conv_shape shape_of(const test_case *t)
-{
-    return (art_conv_shape){t->n, t->h, t->w, t->c, out_size(t->h, t->kh, t->sh, t->ph, t->dh),
-                            out_size(t->w, t->kw, t->sw, t->pw, t->dw), t->o, t->kh, t->kw, t->sh,
-                            t->sw, t->ph, t->pw, t->dh, t->dw, t->groups};
+static art_conv_shape shape_of(const test_case *t) {
+    return (art_conv_shape){t->n,
+                            t->h,
+                            t->w,
+                            t->c,
+                            out_size(t->h, t->kh, t->sh, t->ph, t->dh),
+                            out_size(t->w, t->kw, t->sw, t->pw, t->dw),
+                            t->o,
+                            t->kh,
+                            t->kw,
+                            t->sh,
+                            t->sw,
+                            t->ph,
+                            t->pw,
+                            t->dh,
+                            t->dw,
+                            t->groups};
 }
 
 typedef struct pass {
@@ -89,22 +122,61 @@ typedef struct pass {
 } pass;
 
 static const pass conv_passes[N_PASSES] = {
-    {art_op_conv2d_fwd_check, art_op_conv2d_fwd_workspace, art_op_conv2d_fwd_run, {0, 1, 2, 3}, 4, 'y'},
-    {art_op_conv2d_grad_x_check, art_op_conv2d_grad_x_workspace, art_op_conv2d_grad_x_run, {2, 1, 9, 0}, 3, 'x'},
-    {art_op_conv2d_grad_w_check, art_op_conv2d_grad_w_workspace, art_op_conv2d_grad_w_run, {0, 2, 9, 1}, 4, 'w'},
-    {art_op_conv2d_grad_w_check, art_op_conv2d_grad_w_workspace, art_op_conv2d_grad_w_run, {0, 9, 3, 1}, 4, 'b'},
+    {art_op_conv2d_fwd_check,
+     art_op_conv2d_fwd_workspace,
+     art_op_conv2d_fwd_run,
+     {0, 1, 2, 3},
+     4,
+     'y'},
+    {art_op_conv2d_grad_x_check,
+     art_op_conv2d_grad_x_workspace,
+     art_op_conv2d_grad_x_run,
+     {2, 1, 9, 0},
+     3,
+     'x'},
+    {art_op_conv2d_grad_w_check,
+     art_op_conv2d_grad_w_workspace,
+     art_op_conv2d_grad_w_run,
+     {0, 2, 9, 1},
+     4,
+     'w'},
+    {art_op_conv2d_grad_w_check,
+     art_op_conv2d_grad_w_workspace,
+     art_op_conv2d_grad_w_run,
+     {0, 9, 3, 1},
+     4,
+     'b'},
 };
 static const pass linear_passes[N_PASSES] = {
-    {art_op_linear_fwd_check, art_op_linear_fwd_workspace, art_op_linear_fwd_run, {0, 1, 2, 3}, 4, 'y'},
-    {art_op_linear_grad_x_check, art_op_linear_grad_x_workspace, art_op_linear_grad_x_run, {2, 1, 9, 0}, 3, 'x'},
-    {art_op_linear_grad_w_check, art_op_linear_grad_w_workspace, art_op_linear_grad_w_run, {0, 2, 9, 1}, 4, 'w'},
-    {art_op_linear_grad_w_check, art_op_linear_grad_w_workspace, art_op_linear_grad_w_run, {0, 9, 3, 1}, 4, 'b'},
+    {art_op_linear_fwd_check,
+     art_op_linear_fwd_workspace,
+     art_op_linear_fwd_run,
+     {0, 1, 2, 3},
+     4,
+     'y'},
+    {art_op_linear_grad_x_check,
+     art_op_linear_grad_x_workspace,
+     art_op_linear_grad_x_run,
+     {2, 1, 9, 0},
+     3,
+     'x'},
+    {art_op_linear_grad_w_check,
+     art_op_linear_grad_w_workspace,
+     art_op_linear_grad_w_run,
+     {0, 2, 9, 1},
+     4,
+     'w'},
+    {art_op_linear_grad_w_check,
+     art_op_linear_grad_w_workspace,
+     art_op_linear_grad_w_run,
+     {0, 9, 3, 1},
+     4,
+     'b'},
 };
 
 /* Run one pass; the output array is NaN before. */
 static void run_pass(const pass *p, const test_case *t, arrays *a, unsigned level, unsigned threads,
-                     bool linear)
-{
+                     bool linear) {
     art_conv_shape s = shape_of(t);
     int xd[4] = {t->n, t->h, t->w, t->c}, yd[4] = {t->n, (int)s.out_h, (int)s.out_w, t->o};
     int wd[5] = {t->groups, t->kh, t->kw, t->c / t->groups, t->o / t->groups}, bd[1] = {t->o};
@@ -112,8 +184,11 @@ static void run_pass(const pass *p, const test_case *t, arrays *a, unsigned leve
     art_attr attr[7] = {{t->sh}, {t->sw}, {t->ph}, {t->pw}, {t->dh}, {t->dw}, {t->groups}};
     art_level table = {.name = levels[level].name};
     table.kernels.gemm = levels[level].gemm;
-    art_op_args args = {.attr = attr, .n_operands = 5, .threads = MOST_THREADS,
-                        .pool = pools[threads - 1], .level = &table};
+    art_op_args args = {.attr = attr,
+                        .n_operands = 5,
+                        .threads = MOST_THREADS,
+                        .pool = pools[threads - 1],
+                        .level = &table};
     art_array operands[4] = {
         linear ? describe(a->x.data, 2, lx, 1) : describe(a->x.data, 4, xd, 1),
         linear ? describe(a->w.data, 2, lw, 0) : describe(a->w.data, 5, wd, 0),
@@ -140,15 +215,20 @@ static void run_pass(const pass *p, const test_case *t, arrays *a, unsigned leve
         printf("check: %s\n", err.text);
     }
     EXPECT(status == ART_OK);
-    guarded *out = p->output == 'y' ? &a->y : p->output == 'x' ? &a->x : p->output == 'w' ? &a->w : &a->b;
-    size_t count = p->output == 'y' ? a->ny : p->output == 'x' ? a->nx : p->output == 'w' ? a->nw : a->nb;
+    guarded *out = p->output == 'y'   ? &a->y
+                   : p->output == 'x' ? &a->x
+                   : p->output == 'w' ? &a->w
+                                      : &a->b;
+    size_t count = p->output == 'y'   ? a->ny
+                   : p->output == 'x' ? a->nx
+                   : p->output == 'w' ? a->nw
+                                      : a->nb;
     fill_nan(out->data, count);
     EXPECT(p->run(&args, &err) == ART_OK);
     guarded_free(&a->ws);
 }
 
-static void fill_arrays(arrays *a)
-{
+static void fill_arrays(arrays *a) {
     fill_random(a->x.data, a->nx, 1);
     fill_random(a->w.data, a->nw, 2);
     fill_random(a->b.data, a->nb, 3);
@@ -158,8 +238,7 @@ static void fill_arrays(arrays *a)
 /* |float sum - exact sum| <= gamma_t * sum |terms| with t roundings per element (Higham, Accuracy
  * and Stability of Numerical Algorithms, 2002, section 3.1): t terms and the block sums. */
 static void compare(const float *got, const double *want, const double *magnitude, size_t count,
-                    double terms, const char *what)
-{
+                    double terms, const char *what) {
     double u = 1.0 / (1 << 24), t = 2.0 * terms + terms / ART_GEMM_TAPS + 2.0;
     double gamma = t * u / (1.0 - t * u);
     for (size_t i = 0; i < count; i++) {
@@ -173,8 +252,7 @@ static void compare(const float *got, const double *want, const double *magnitud
     }
 }
 
-static void reference(char output, const test_case *t, const arrays *a, double *want, double *mag)
-{
+static void reference(char output, const test_case *t, const arrays *a, double *want, double *mag) {
     art_conv_shape s = shape_of(t);
     switch (output) {
     case 'y':
@@ -191,14 +269,12 @@ static void reference(char output, const test_case *t, const arrays *a, double *
     }
 }
 
-static float *output_of(arrays *a, char output, size_t *count)
-{
+static float *output_of(arrays *a, char output, size_t *count) {
     *count = output == 'y' ? a->ny : output == 'x' ? a->nx : output == 'w' ? a->nw : a->nb;
     return (output == 'y' ? a->y : output == 'x' ? a->x : output == 'w' ? a->w : a->b).data;
 }
 
-static void test_pass(const pass *p, const test_case *t, arrays *a, bool linear, const char *what)
-{
+static void test_pass(const pass *p, const test_case *t, arrays *a, bool linear, const char *what) {
     uint32_t features = art_cpu_features();
     size_t count;
     float *out = output_of(a, p->output, &count);
@@ -234,10 +310,10 @@ static void test_pass(const pass *p, const test_case *t, arrays *a, bool linear,
     free(same_class[1]);
 }
 
-static void test_case_all(const test_case *t, unsigned number)
-{
+static void test_case_all(const test_case *t, unsigned number) {
     art_conv_shape s = shape_of(t);
-    arrays a = {.nx = (size_t)(s.n * s.in_h * s.in_w * s.in_c), .nb = (size_t)s.out_c,
+    arrays a = {.nx = (size_t)(s.n * s.in_h * s.in_w * s.in_c),
+                .nb = (size_t)s.out_c,
                 .nw = (size_t)(s.kernel_h * s.kernel_w * s.in_c * s.out_c / s.groups),
                 .ny = (size_t)(s.n * s.out_h * s.out_w * s.out_c)};
     a.x = guarded_new(a.nx);
@@ -260,12 +336,12 @@ static void test_case_all(const test_case *t, unsigned number)
 }
 
 /* Samples of a batch have the bits that they have in a smaller batch. */
-static void test_batch_independence(void)
-{
+static void test_batch_independence(void) {
     test_case large = {7, 5, 9, 8, 19, 3, 3, 2, 2, 1, 1, 1, 1, 1, 1}, small = large;
     small.n = 3;
     art_conv_shape s = shape_of(&large);
-    arrays a = {.nx = (size_t)(s.n * s.in_h * s.in_w * s.in_c), .nb = (size_t)s.out_c,
+    arrays a = {.nx = (size_t)(s.n * s.in_h * s.in_w * s.in_c),
+                .nb = (size_t)s.out_c,
                 .nw = (size_t)(s.kernel_h * s.kernel_w * s.in_c * s.out_c),
                 .ny = (size_t)(s.n * s.out_h * s.out_w * s.out_c)};
     a.x = guarded_new(a.nx);
@@ -291,8 +367,7 @@ static void test_batch_independence(void)
     guarded_free(&a.y);
 }
 
-int main(void)
-{
+int main(void) {
     static char stacks[(MOST_THREADS - 1) * MOST_THREADS * ART_STACK_BYTES]
         __attribute__((aligned(4096)));
     art_error err;
