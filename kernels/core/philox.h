@@ -13,8 +13,7 @@
 
 /* One round on the counter words c with the round's key words. */
 static inline void art_philox_round(uint32_t *c0, uint32_t *c1, uint32_t *c2, uint32_t *c3,
-                                    uint32_t k0, uint32_t k1)
-{
+                                    uint32_t k0, uint32_t k1) {
     uint64_t p0 = (uint64_t)ART_PHILOX_M0 * *c0;
     uint64_t p1 = (uint64_t)ART_PHILOX_M1 * *c2;
     *c0 = (uint32_t)(p1 >> 32) ^ *c1 ^ k0;

@@ -3,8 +3,7 @@
 #include "core/philox.h"
 #include "ukernel/math.h"
 
-void art_philox(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4])
-{
+void art_philox(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4]) {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
     out[0] = (uint32_t)block;
     out[1] = (uint32_t)(block >> 32);
@@ -17,20 +16,17 @@ void art_philox(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4])
     }
 }
 
-uint32_t art_random_u32(uint64_t seed, uint64_t stream, uint64_t index)
-{
+uint32_t art_random_u32(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t words[4];
     art_philox(seed, stream, index >> 2, words);
     return words[index & 3];
 }
 
-float art_random_uniform(uint64_t seed, uint64_t stream, uint64_t index)
-{
+float art_random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
     return (float)(art_random_u32(seed, stream, index) >> 8) * 0x1p-24f;
 }
 
-float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
-{
+float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
     uint32_t words[4];
     art_philox(seed, stream, index >> 1, words);
     uint64_t a = ((uint64_t)words[0] << 32 | words[1]) >> 11;
@@ -40,13 +36,11 @@ float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index)
     return (float)(radius * (index & 1 ? art_sin(angle) : art_cos(angle)));
 }
 
-uint64_t art_dropout_stream(uint64_t stream, uint64_t step)
-{
+uint64_t art_dropout_stream(uint64_t stream, uint64_t step) {
     return stream ^ ((step + 1) * 0x9E3779B97F4A7C15u);
 }
 
-uint64_t art_stream_of_name(const char *name)
-{
+uint64_t art_stream_of_name(const char *name) {
     uint64_t hash = 0xCBF29CE484222325u;
     for (; *name; name++) {
         hash = (hash ^ (uint8_t)*name) * 0x100000001B3u;
@@ -57,8 +51,7 @@ uint64_t art_stream_of_name(const char *name)
 /* Rounds of the Feistel network: four make it pseudo-random, twice that for tiny domains. */
 enum { FEISTEL_ROUNDS = 8 };
 
-uint64_t art_permute(uint64_t seed, uint64_t stream, uint64_t count, uint64_t index)
-{
+uint64_t art_permute(uint64_t seed, uint64_t stream, uint64_t count, uint64_t index) {
     unsigned half = 1;
     while (half < 32 && (count - 1) >> (2 * half)) {
         half++;

@@ -18,25 +18,21 @@ typedef struct norm {
     uint64_t rows, cols;
 } norm;
 
-static uint64_t rows_of(const art_array *x)
-{
+static uint64_t rows_of(const art_array *x) {
     return art_mul_saturated(x->dims[0], art_mul_saturated(x->dims[1], x->dims[2]));
 }
 
-static float invstd_of(double var, double eps)
-{
+static float invstd_of(double var, double eps) {
     return (float)(1.0 / sqrt(var + eps));
 }
 
 /* invstd * gamma of column c, from saved or running statistics. */
-static float slope_of(const norm *b, size_t c)
-{
+static float slope_of(const norm *b, size_t c) {
     float invstd = b->invstd ? b->invstd[c] : invstd_of((double)b->var[c], b->eps);
     return b->gamma ? invstd * b->gamma[c] : invstd;
 }
 
-static void fill_affine(const void *context, size_t first, size_t n, art_col_constants *k)
-{
+static void fill_affine(const void *context, size_t first, size_t n, art_col_constants *k) {
     const norm *b = context;
     for (size_t c = 0; c < n; c++) {
         k->k[0][c] = b->mean[first + c];
@@ -46,15 +42,13 @@ static void fill_affine(const void *context, size_t first, size_t n, art_col_con
 }
 
 static void apply_affine(const void *context, size_t at, size_t rows, size_t ld, size_t n,
-                         const art_col_constants *k)
-{
+                         const art_col_constants *k) {
     const norm *b = context;
     art_vec_affine constants = {k->k[0], k->k[1], k->k[2]};
     b->vec->normalise(b->to + at, b->x + at, rows, ld, n, &constants);
 }
 
-static void fill_centred(const void *context, size_t first, size_t n, art_col_constants *k)
-{
+static void fill_centred(const void *context, size_t first, size_t n, art_col_constants *k) {
     const norm *b = context;
     for (size_t c = first; c < first + n; c++) {
         double invstd = (double)b->invstd[c], rows = (double)b->rows;
@@ -66,23 +60,20 @@ static void fill_centred(const void *context, size_t first, size_t n, art_col_co
 }
 
 static void apply_centred(const void *context, size_t at, size_t rows, size_t ld, size_t n,
-                          const art_col_constants *k)
-{
+                          const art_col_constants *k) {
     const norm *b = context;
     art_vec_centred constants = {k->k[0], k->k[1], k->k[2], k->k[3]};
     b->vec->normalise_grad(b->to + at, b->dy + at, b->x + at, rows, ld, n, &constants);
 }
 
-static void fill_slope(const void *context, size_t first, size_t n, art_col_constants *k)
-{
+static void fill_slope(const void *context, size_t first, size_t n, art_col_constants *k) {
     for (size_t c = 0; c < n; c++) {
         k->k[0][c] = slope_of(context, first + c);
     }
 }
 
 static void apply_slope(const void *context, size_t at, size_t rows, size_t ld, size_t n,
-                        const art_col_constants *k)
-{
+                        const art_col_constants *k) {
     const norm *b = context;
     b->vec->scale_cols(b->to + at, b->dy + at, rows, ld, n, k->k[0]);
 }
@@ -98,8 +89,7 @@ typedef struct slot_rule {
 
 /* Rules in slot order; `image` is the slot whose dimensions are compared with. */
 static art_status check_slots(const art_op_args *args, const slot_rule *rules,
-                              const uint8_t *access, unsigned n, unsigned image, art_error *err)
-{
+                              const uint8_t *access, unsigned n, unsigned image, art_error *err) {
     const art_array *model = &args->operand[image];
     ART_TRY(art_check_operand(args, image, rules[image].name, ART_DTYPE_F32, 4, err));
     ART_FAIL_IF(rows_of(model) > UINT32_MAX, err, ART_SHAPE,
@@ -126,8 +116,7 @@ static art_status check_slots(const art_op_args *args, const slot_rule *rules,
     check_slots(args, rules, (const uint8_t[])access, sizeof(rules) / sizeof((rules)[0]), image,   \
                 err)
 
-static art_status check_trainable(const art_array *x, art_error *err)
-{
+static art_status check_trainable(const art_array *x, art_error *err) {
     ART_FAIL_IF(rows_of(x) == 1, err, ART_SHAPE,
                 "batch norm needs more than one value per channel to train, here is 1 (%u sample "
                 "of %u x %u): use at least 2 samples in every batch, or freeze the layer (eval())",
@@ -135,25 +124,28 @@ static art_status check_trainable(const art_array *x, art_error *err)
     return ART_OK;
 }
 
-art_status art_op_batchnorm2d_fwd_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_fwd_check(const art_op_args *args, art_error *err) {
     static const slot_rule rules[] = {
-        {"batchnorm2d_fwd.x", IMAGE},           {"batchnorm2d_fwd.gamma", CHANNELS},
-        {"batchnorm2d_fwd.beta", CHANNELS},     {"batchnorm2d_fwd.mean", CHANNELS},
-        {"batchnorm2d_fwd.var", CHANNELS},      {"batchnorm2d_fwd.y", IMAGE},
-        {"batchnorm2d_fwd.save_mean", CHANNELS}, {"batchnorm2d_fwd.save_invstd", CHANNELS},
+        {"batchnorm2d_fwd.x", IMAGE},
+        {"batchnorm2d_fwd.gamma", CHANNELS},
+        {"batchnorm2d_fwd.beta", CHANNELS},
+        {"batchnorm2d_fwd.mean", CHANNELS},
+        {"batchnorm2d_fwd.var", CHANNELS},
+        {"batchnorm2d_fwd.y", IMAGE},
+        {"batchnorm2d_fwd.save_mean", CHANNELS},
+        {"batchnorm2d_fwd.save_invstd", CHANNELS},
     };
     ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_FWD_ACCESS, ART_BATCHNORM2D_FWD_X, err));
     ART_TRY(check_trainable(&args->operand[ART_BATCHNORM2D_FWD_X], err));
-    ART_TRY(art_check_float(args, ART_BATCHNORM2D_FWD_A_EPS, "batchnorm2d_fwd.eps", 0.0, 1e30, err));
+    ART_TRY(
+        art_check_float(args, ART_BATCHNORM2D_FWD_A_EPS, "batchnorm2d_fwd.eps", 0.0, 1e30, err));
     ART_TRY(art_check_float(args, ART_BATCHNORM2D_FWD_A_MOMENTUM, "batchnorm2d_fwd.momentum", 0.0,
                             1.0, err));
     return art_check_workspace(args, ART_BATCHNORM2D_FWD_WS, "batchnorm2d_fwd.ws",
                                art_op_batchnorm2d_fwd_workspace(args), err);
 }
 
-art_status art_op_batchnorm2d_eval_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_eval_check(const art_op_args *args, art_error *err) {
     static const slot_rule rules[] = {
         {"batchnorm2d_eval.x", IMAGE},       {"batchnorm2d_eval.gamma", CHANNELS},
         {"batchnorm2d_eval.beta", CHANNELS}, {"batchnorm2d_eval.mean", CHANNELS},
@@ -164,8 +156,7 @@ art_status art_op_batchnorm2d_eval_check(const art_op_args *args, art_error *err
                            err);
 }
 
-art_status art_op_batchnorm2d_grad_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_grad_check(const art_op_args *args, art_error *err) {
     static const slot_rule rules[] = {
         {"batchnorm2d_grad.x", IMAGE},
         {"batchnorm2d_grad.gamma", CHANNELS},
@@ -182,16 +173,15 @@ art_status art_op_batchnorm2d_grad_check(const art_op_args *args, art_error *err
                                art_op_batchnorm2d_grad_workspace(args), err);
 }
 
-art_status art_op_batchnorm2d_eval_grad_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_eval_grad_check(const art_op_args *args, art_error *err) {
     static const slot_rule rules[] = {
         {"batchnorm2d_eval_grad.x", IMAGE},         {"batchnorm2d_eval_grad.gamma", CHANNELS},
         {"batchnorm2d_eval_grad.mean", CHANNELS},   {"batchnorm2d_eval_grad.var", CHANNELS},
         {"batchnorm2d_eval_grad.dy", IMAGE},        {"batchnorm2d_eval_grad.dx", IMAGE},
         {"batchnorm2d_eval_grad.dgamma", CHANNELS}, {"batchnorm2d_eval_grad.dbeta", CHANNELS},
     };
-    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_GRAD_ACCESS,
-                        ART_BATCHNORM2D_EVAL_GRAD_DY, err));
+    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_GRAD_ACCESS, ART_BATCHNORM2D_EVAL_GRAD_DY,
+                        err));
     ART_FAIL_IF(art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA) &&
                     !art_present(args, ART_BATCHNORM2D_EVAL_GRAD_X),
                 err, ART_PLAN_FORMAT, "batchnorm2d_eval_grad.x is missing, dgamma needs it");
@@ -203,25 +193,21 @@ art_status art_op_batchnorm2d_eval_grad_check(const art_op_args *args, art_error
 
 /* ---- workspaces: partial results of the columns ---- */
 
-static uint64_t workspace(const art_array *x)
-{
+static uint64_t workspace(const art_array *x) {
     return art_col_workspace(rows_of(x), x->dims[3]);
 }
 
-uint64_t art_op_batchnorm2d_fwd_workspace(const art_op_args *args)
-{
+uint64_t art_op_batchnorm2d_fwd_workspace(const art_op_args *args) {
     return workspace(&args->operand[ART_BATCHNORM2D_FWD_X]);
 }
 
 ART_NO_WORKSPACE(batchnorm2d_eval)
 
-uint64_t art_op_batchnorm2d_grad_workspace(const art_op_args *args)
-{
+uint64_t art_op_batchnorm2d_grad_workspace(const art_op_args *args) {
     return workspace(&args->operand[ART_BATCHNORM2D_GRAD_X]);
 }
 
-uint64_t art_op_batchnorm2d_eval_grad_workspace(const art_op_args *args)
-{
+uint64_t art_op_batchnorm2d_eval_grad_workspace(const art_op_args *args) {
     int reduces = art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA) ||
                   art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DBETA);
     return reduces ? workspace(&args->operand[ART_BATCHNORM2D_EVAL_GRAD_DY]) : 0;
@@ -229,21 +215,18 @@ uint64_t art_op_batchnorm2d_eval_grad_workspace(const art_op_args *args)
 
 /* ---- runs ---- */
 
-static norm norm_of(const art_op_args *args, unsigned image)
-{
+static norm norm_of(const art_op_args *args, unsigned image) {
     const art_array *x = &args->operand[image];
     return (norm){.vec = art_vec(args), .rows = rows_of(x), .cols = x->dims[3]};
 }
 
 /* One channel's new running value: momentum weighs the batch's. */
-static void update_running(float *running, double batch, double momentum)
-{
+static void update_running(float *running, double batch, double momentum) {
     *running = (float)((1.0 - momentum) * (double)*running + momentum * batch);
 }
 
 /* From moments to save_mean, save_invstd and the running statistics. */
-static void save_statistics(const art_op_args *args, const norm *b, const double *moments)
-{
+static void save_statistics(const art_op_args *args, const norm *b, const double *moments) {
     const double rows = (double)b->rows, eps = args->attr[ART_BATCHNORM2D_FWD_A_EPS].f;
     const double momentum = args->attr[ART_BATCHNORM2D_FWD_A_MOMENTUM].f;
     float *mean = art_out(args, ART_BATCHNORM2D_FWD_MEAN);
@@ -263,8 +246,7 @@ static void save_statistics(const art_op_args *args, const norm *b, const double
     }
 }
 
-art_status art_op_batchnorm2d_fwd_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_fwd_run(const art_op_args *args, art_error *err) {
     norm b = norm_of(args, ART_BATCHNORM2D_FWD_X);
     double *moments = args->operand[ART_BATCHNORM2D_FWD_WS].data;
     ART_TRY(check_trainable(&args->operand[ART_BATCHNORM2D_FWD_X], err));
@@ -280,8 +262,7 @@ art_status art_op_batchnorm2d_fwd_run(const art_op_args *args, art_error *err)
     return ART_OK;
 }
 
-art_status art_op_batchnorm2d_eval_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_eval_run(const art_op_args *args, art_error *err) {
     norm b = norm_of(args, ART_BATCHNORM2D_EVAL_X);
     (void)err;
     b.x = art_in(args, ART_BATCHNORM2D_EVAL_X);
@@ -296,8 +277,7 @@ art_status art_op_batchnorm2d_eval_run(const art_op_args *args, art_error *err)
 }
 
 /* dgamma = invstd * sum of dy (x - mean), dbeta = sum of dy; either may be NULL. */
-static void store_sums(const norm *b, const double *sums, float *dgamma, float *dbeta)
-{
+static void store_sums(const norm *b, const double *sums, float *dgamma, float *dbeta) {
     for (size_t c = 0; c < b->cols; c++) {
         if (dgamma) {
             float invstd = b->invstd ? b->invstd[c] : invstd_of((double)b->var[c], b->eps);
@@ -309,8 +289,7 @@ static void store_sums(const norm *b, const double *sums, float *dgamma, float *
     }
 }
 
-art_status art_op_batchnorm2d_grad_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_grad_run(const art_op_args *args, art_error *err) {
     norm b = norm_of(args, ART_BATCHNORM2D_GRAD_X);
     double *sums = args->operand[ART_BATCHNORM2D_GRAD_WS].data;
     (void)err;
@@ -330,8 +309,7 @@ art_status art_op_batchnorm2d_grad_run(const art_op_args *args, art_error *err)
     return ART_OK;
 }
 
-art_status art_op_batchnorm2d_eval_grad_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_batchnorm2d_eval_grad_run(const art_op_args *args, art_error *err) {
     norm b = norm_of(args, ART_BATCHNORM2D_EVAL_GRAD_DY);
     float *dgamma = art_out(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA);
     float *dbeta = art_out(args, ART_BATCHNORM2D_EVAL_GRAD_DBETA);

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-uint64_t art_dtype_bytes(unsigned dtype)
-{
+uint64_t art_dtype_bytes(unsigned dtype) {
     static const uint8_t bytes[] = {
         [ART_DTYPE_F32] = 4, [ART_DTYPE_F64] = 8, [ART_DTYPE_I32] = 4,
         [ART_DTYPE_U8] = 1,  [ART_DTYPE_I64] = 8,
@@ -12,8 +11,7 @@ uint64_t art_dtype_bytes(unsigned dtype)
 }
 
 art_status art_check_operand(const art_op_args *args, unsigned slot, const char *name,
-                             unsigned dtype, unsigned ndim, art_error *err)
-{
+                             unsigned dtype, unsigned ndim, art_error *err) {
     const art_array *array = &args->operand[slot];
     ART_FAIL_IF(slot >= args->n_operands || !art_present(args, slot), err, ART_PLAN_FORMAT,
                 "%s is missing and is needed", name);
@@ -32,8 +30,7 @@ art_status art_check_operand(const art_op_args *args, unsigned slot, const char 
 }
 
 art_status art_check_optional(const art_op_args *args, unsigned slot, const char *name,
-                              unsigned dtype, unsigned ndim, art_error *err)
-{
+                              unsigned dtype, unsigned ndim, art_error *err) {
     if (slot < args->n_operands && !art_present(args, slot)) {
         return ART_OK;
     }
@@ -41,8 +38,7 @@ art_status art_check_optional(const art_op_args *args, unsigned slot, const char
 }
 
 art_status art_check_dims(const art_op_args *args, unsigned slot, const char *name,
-                          const uint32_t *dims, art_error *err)
-{
+                          const uint32_t *dims, art_error *err) {
     const art_array *array = &args->operand[slot];
     for (unsigned i = 0; i < array->ndim; i++) {
         ART_FAIL_IF(array->dims[i] != dims[i], err, ART_SHAPE, "%s has dimension %u = %u, needs %u",
@@ -52,8 +48,7 @@ art_status art_check_dims(const art_op_args *args, unsigned slot, const char *na
 }
 
 art_status art_check_matches(const art_op_args *args, unsigned slot, const char *name,
-                             unsigned other, art_error *err)
-{
+                             unsigned other, art_error *err) {
     const art_array *a = &args->operand[slot];
     const art_array *b = &args->operand[other];
     if (!art_present(args, slot)) {
@@ -67,27 +62,23 @@ art_status art_check_matches(const art_op_args *args, unsigned slot, const char 
 }
 
 art_status art_check_batched(const art_op_args *args, unsigned slot, const char *name,
-                             unsigned batched, art_error *err)
-{
+                             unsigned batched, art_error *err) {
     if (art_present(args, slot)) {
         ART_FAIL_IF(!args->operand[slot].batched != !batched, err, ART_PLAN_FORMAT,
-                    "%s is %s, needs the opposite", name,
-                    batched ? "not batched" : "batched");
+                    "%s is %s, needs the opposite", name, batched ? "not batched" : "batched");
     }
     return ART_OK;
 }
 
 art_status art_check_vector(const art_op_args *args, unsigned slot, const char *name,
-                            unsigned dtype, uint32_t n, art_error *err)
-{
+                            unsigned dtype, uint32_t n, art_error *err) {
     ART_TRY(art_check_operand(args, slot, name, dtype, 1, err));
     ART_TRY(art_check_dims(args, slot, name, &n, err));
     return art_check_batched(args, slot, name, 0, err);
 }
 
 art_status art_check_optional_vector(const art_op_args *args, unsigned slot, const char *name,
-                                     unsigned dtype, uint32_t n, art_error *err)
-{
+                                     unsigned dtype, uint32_t n, art_error *err) {
     if (slot < args->n_operands && !art_present(args, slot)) {
         return ART_OK;
     }
@@ -95,8 +86,7 @@ art_status art_check_optional_vector(const art_op_args *args, unsigned slot, con
 }
 
 art_status art_check_workspace(const art_op_args *args, unsigned slot, const char *name,
-                               uint64_t need, art_error *err)
-{
+                               uint64_t need, art_error *err) {
     const art_array *ws = &args->operand[slot];
     if (art_present(args, slot)) {
         ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_U8, 1, err));
@@ -111,8 +101,7 @@ art_status art_check_workspace(const art_op_args *args, unsigned slot, const cha
 }
 
 art_status art_check_int(const art_op_args *args, unsigned index, const char *name, int64_t lo,
-                         int64_t hi, art_error *err)
-{
+                         int64_t hi, art_error *err) {
     int64_t value = args->attr[index].i;
     ART_FAIL_IF(value < lo || value > hi, err, ART_PLAN_FORMAT, "%s is %lld, needs %lld to %lld",
                 name, (long long)value, (long long)lo, (long long)hi);
@@ -120,8 +109,7 @@ art_status art_check_int(const art_op_args *args, unsigned index, const char *na
 }
 
 art_status art_check_float(const art_op_args *args, unsigned index, const char *name, double lo,
-                           double hi, art_error *err)
-{
+                           double hi, art_error *err) {
     double value = args->attr[index].f;
     ART_FAIL_IF(!isfinite(value) || value < lo || value > hi, err, ART_PLAN_FORMAT,
                 "%s is %g, needs a finite number from %g to %g", name, value, lo, hi);

@@ -9,32 +9,27 @@
 #include "ops/ops.h"
 
 /* a * b into *out; false when it does not fit. */
-static inline bool art_mul_fits(uint64_t a, uint64_t b, uint64_t *out)
-{
+static inline bool art_mul_fits(uint64_t a, uint64_t b, uint64_t *out) {
     return !__builtin_mul_overflow(a, b, out);
 }
 
 /* a * b, or UINT64_MAX when it does not fit: a size that no buffer has. */
-static inline uint64_t art_mul_saturated(uint64_t a, uint64_t b)
-{
+static inline uint64_t art_mul_saturated(uint64_t a, uint64_t b) {
     uint64_t product;
     return art_mul_fits(a, b, &product) ? product : UINT64_MAX;
 }
 
-static inline uint64_t art_ceil_div(uint64_t a, uint64_t b)
-{
+static inline uint64_t art_ceil_div(uint64_t a, uint64_t b) {
     return a / b + (a % b != 0);
 }
 
 /* An absent optional operand has no dimensions (and no data while running). */
-static inline bool art_present(const art_op_args *args, unsigned slot)
-{
+static inline bool art_present(const art_op_args *args, unsigned slot) {
     return args->operand[slot].ndim != 0;
 }
 
 /* Elements of an operand at its current dims, UINT64_MAX when they do not fit. */
-static inline uint64_t art_count(const art_array *array)
-{
+static inline uint64_t art_count(const art_array *array) {
     uint64_t count = 1;
     for (unsigned i = 0; i < array->ndim; i++) {
         count = art_mul_saturated(count, array->dims[i]);
@@ -45,11 +40,10 @@ static inline uint64_t art_count(const art_array *array)
 /* Bytes of one element, 0 for an unknown type. */
 uint64_t art_dtype_bytes(unsigned dtype);
 
-/* Output positions of a sliding window: floor((in + 2 pad - dil (kernel - 1) - 1) / stride) + 1, or 0
- * when the window is larger than the padded input. All arguments at most INT32_MAX. */
+/* Output positions of a sliding window: floor((in + 2 pad - dil (kernel - 1) - 1) / stride) + 1, or
+ * 0 when the window is larger than the padded input. All arguments at most INT32_MAX. */
 static inline int64_t art_window_out(int64_t in, int64_t kernel, int64_t stride, int64_t pad,
-                                     int64_t dil)
-{
+                                     int64_t dil) {
     int64_t room = in + 2 * pad - dil * (kernel - 1) - 1;
     return room < 0 ? 0 : room / stride + 1;
 }
@@ -99,8 +93,7 @@ art_status art_check_float(const art_op_args *args, unsigned index, const char *
 
 /* Defines the workspace function of an operation that needs none. */
 #define ART_NO_WORKSPACE(name)                                                                     \
-    uint64_t art_op_##name##_workspace(const art_op_args *args)                                    \
-    {                                                                                              \
+    uint64_t art_op_##name##_workspace(const art_op_args *args) {                                  \
         (void)args;                                                                                \
         return 0;                                                                                  \
     }

@@ -4,14 +4,12 @@
 #include "ops/op_functions.h"
 #include "ops/spans.h"
 
-static double sum_squares(const art_op_args *args, const void *constants, size_t first, size_t n)
-{
+static double sum_squares(const art_op_args *args, const void *constants, size_t first, size_t n) {
     (void)constants;
     return art_vec(args)->sum_squares(art_in(args, ART_GRAD_SUMSQ_G) + first, n);
 }
 
-art_status art_op_grad_sumsq_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_grad_sumsq_check(const art_op_args *args, art_error *err) {
     ART_TRY(art_check_operand(args, ART_GRAD_SUMSQ_G, "grad_sumsq.g", ART_DTYPE_F32, ART_ANY_RANK,
                               err));
     ART_TRY(art_check_operand(args, ART_GRAD_SUMSQ_ACC, "grad_sumsq.acc", ART_DTYPE_F64, 1, err));
@@ -22,8 +20,7 @@ art_status art_op_grad_sumsq_check(const art_op_args *args, art_error *err)
 
 ART_NO_WORKSPACE(grad_sumsq)
 
-art_status art_op_grad_sumsq_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_grad_sumsq_run(const art_op_args *args, art_error *err) {
     double *acc = args->operand[ART_GRAD_SUMSQ_ACC].data;
     (void)err;
     acc[args->attr[ART_GRAD_SUMSQ_A_INDEX].i] =
@@ -31,18 +28,17 @@ art_status art_op_grad_sumsq_run(const art_op_args *args, art_error *err)
     return ART_OK;
 }
 
-art_status art_op_clip_scale_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_clip_scale_check(const art_op_args *args, art_error *err) {
     ART_TRY(art_check_operand(args, ART_CLIP_SCALE_ACC, "clip_scale.acc", ART_DTYPE_F64, 1, err));
     ART_TRY(art_check_batched(args, ART_CLIP_SCALE_ACC, "clip_scale.acc", 0, err));
-    ART_TRY(art_check_vector(args, ART_CLIP_SCALE_SCALE, "clip_scale.scale", ART_DTYPE_F32, 1, err));
+    ART_TRY(
+        art_check_vector(args, ART_CLIP_SCALE_SCALE, "clip_scale.scale", ART_DTYPE_F32, 1, err));
     return art_check_float(args, ART_CLIP_SCALE_A_MAX_NORM, "clip_scale.max_norm", 0.0, 1e300, err);
 }
 
 ART_NO_WORKSPACE(clip_scale)
 
-art_status art_op_clip_scale_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_clip_scale_run(const art_op_args *args, art_error *err) {
     const double *acc = args->operand[ART_CLIP_SCALE_ACC].data;
     const uint32_t gradients = args->operand[ART_CLIP_SCALE_ACC].dims[0];
     double sum = 0.0;

@@ -3,33 +3,29 @@
 #include "ops/columns.h"
 
 enum {
-    GROUP = 64,          /* columns of one tile: with the rows of a block they fit the first cache */
-    TILES = 16,          /* wanted at least, if there are rows enough */
-    APPLY_TILE = 32768,  /* elements */
+    GROUP = 64,         /* columns of one tile: with the rows of a block they fit the first cache */
+    TILES = 16,         /* wanted at least, if there are rows enough */
+    APPLY_TILE = 32768, /* elements */
     BLOCK = ART_VEC_MAX_ROWS,
 };
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
+static uint64_t least(uint64_t a, uint64_t b) {
     return a < b ? a : b;
 }
 
-static uint64_t parts_wanted(uint64_t rows, uint64_t cols)
-{
+static uint64_t parts_wanted(uint64_t rows, uint64_t cols) {
     uint64_t groups = art_ceil_div(cols, GROUP);
     return least(groups < TILES ? TILES / groups : 1, art_ceil_div(rows, BLOCK));
 }
 
-art_col_split art_col_split_of(uint64_t rows, uint64_t cols)
-{
+art_col_split art_col_split_of(uint64_t rows, uint64_t cols) {
     art_col_split s = {.rows = rows, .cols = cols, .groups = art_ceil_div(cols, GROUP)};
     s.part_rows = art_ceil_div(art_ceil_div(rows, parts_wanted(rows, cols)), BLOCK) * BLOCK;
     s.parts = art_ceil_div(rows, s.part_rows);
     return s;
 }
 
-uint64_t art_col_workspace(uint64_t rows, uint64_t cols)
-{
+uint64_t art_col_workspace(uint64_t rows, uint64_t cols) {
     return art_mul_saturated(parts_wanted(rows, cols) * 2 * sizeof(double), cols);
 }
 
@@ -46,8 +42,7 @@ typedef struct col_tile {
     double *a, *b; /* its two results per column */
 } col_tile;
 
-static col_tile tile_of(const col_job *job, unsigned tile)
-{
+static col_tile tile_of(const col_job *job, unsigned tile) {
     const art_col_split *s = &job->split;
     uint64_t part = tile / s->groups, group = tile % s->groups;
     col_tile t = {.r0 = (size_t)(part * s->part_rows), .c0 = (size_t)(group * GROUP)};
@@ -59,9 +54,8 @@ static col_tile tile_of(const col_job *job, unsigned tile)
 }
 
 /* (n, mean, squares) joined with (more, mean2, squares2), per column. */
-static void merge_moments(double n, double *mean, double *squares, double more,
-                          const double *mean2, const double *squares2, size_t cols)
-{
+static void merge_moments(double n, double *mean, double *squares, double more, const double *mean2,
+                          const double *squares2, size_t cols) {
     double share = more / (n + more), cross = n * share;
     for (size_t c = 0; c < cols; c++) {
         double d = mean2[c] - mean[c];
@@ -70,8 +64,7 @@ static void merge_moments(double n, double *mean, double *squares, double more,
     }
 }
 
-static void moments_tile(void *context, unsigned tile, unsigned thread)
-{
+static void moments_tile(void *context, unsigned tile, unsigned thread) {
     const col_job *job = context;
     col_tile t = tile_of(job, tile);
     float shift[GROUP], sum[GROUP], squares[GROUP];
@@ -93,8 +86,7 @@ static void moments_tile(void *context, unsigned tile, unsigned thread)
     }
 }
 
-static void dots_tile(void *context, unsigned tile, unsigned thread)
-{
+static void dots_tile(void *context, unsigned tile, unsigned thread) {
     const col_job *job = context;
     col_tile t = tile_of(job, tile);
     float sum[GROUP], dot[GROUP] = {0};
@@ -113,8 +105,7 @@ static void dots_tile(void *context, unsigned tile, unsigned thread)
     }
 }
 
-static void run_tiles(const art_op_args *args, art_tile_fn fn, col_job *job)
-{
+static void run_tiles(const art_op_args *args, art_tile_fn fn, col_job *job) {
     const art_col_split *s = &job->split;
     job->vec = art_vec(args);
     art_pool_run(args->pool, (unsigned)(s->groups * s->parts),
@@ -122,8 +113,7 @@ static void run_tiles(const art_op_args *args, art_tile_fn fn, col_job *job)
 }
 
 void art_col_moments(const art_op_args *args, const float *x, art_col_split split,
-                     double *partials)
-{
+                     double *partials) {
     col_job job = {.x = x, .partials = partials, .split = split};
     size_t cols = (size_t)split.cols;
     run_tiles(args, moments_tile, &job);
@@ -137,8 +127,7 @@ void art_col_moments(const art_op_args *args, const float *x, art_col_split spli
 }
 
 void art_col_dots(const art_op_args *args, const float *dy, const float *x, const float *mean,
-                  art_col_split split, double *partials)
-{
+                  art_col_split split, double *partials) {
     col_job job = {.x = x, .dy = dy, .mean = mean, .partials = partials, .split = split};
     size_t both = 2 * (size_t)split.cols;
     run_tiles(args, dots_tile, &job);
@@ -159,8 +148,7 @@ typedef struct apply_job {
 } apply_job;
 
 /* Repeat the constants of `cols` columns up to `wide` entries. */
-static void repeat(art_col_constants *k, size_t cols, size_t wide)
-{
+static void repeat(art_col_constants *k, size_t cols, size_t wide) {
     for (int j = 0; j < 4; j++) {
         for (size_t c = cols; c < wide; c++) {
             k->k[j][c] = k->k[j][c - cols];
@@ -168,8 +156,7 @@ static void repeat(art_col_constants *k, size_t cols, size_t wide)
     }
 }
 
-static void apply_tile(void *context, unsigned tile, unsigned thread)
-{
+static void apply_tile(void *context, unsigned tile, unsigned thread) {
     const apply_job *job = context;
     const size_t cols = (size_t)job->cols;
     const size_t r0 = (size_t)(tile * job->tile_rows);
@@ -192,8 +179,7 @@ static void apply_tile(void *context, unsigned tile, unsigned thread)
 }
 
 void art_col_run(const art_op_args *args, uint64_t rows, uint64_t cols, art_col_fill fill,
-                 art_col_apply apply, const void *context)
-{
+                 art_col_apply apply, const void *context) {
     apply_job job = {rows, cols, art_ceil_div(APPLY_TILE, cols), fill, apply, context};
     job.tile_rows = job.tile_rows < BLOCK ? BLOCK : job.tile_rows;
     art_pool_run(args->pool, art_tiles(rows, job.tile_rows), 2.0 * (double)rows * (double)cols,

@@ -1,4 +1,5 @@
-/* Column statistics of a [rows, cols] array, and constants per column: the two halves of batch norm.
+/* Column statistics of a [rows, cols] array, and constants per column: the two halves of batch
+ * norm.
  *
  * Rows are cut into parts, columns into groups, by shape alone; a tile is one group of one part.
  * A tile reads its rows in blocks of at most ART_VEC_MAX_ROWS: the block's float results are

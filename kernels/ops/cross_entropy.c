@@ -24,8 +24,7 @@ typedef struct loss_job {
 } loss_job;
 
 /* The row's loss; *sum is that of its exponentials, which replace dlogits if there is one. */
-static double row_loss(const loss_job *job, size_t row, double *sum)
-{
+static double row_loss(const loss_job *job, size_t row, double *sum) {
     const float *x = job->logits + row * job->classes;
     float *e = job->dlogits ? job->dlogits + row * job->classes : NULL;
     float max = job->vec->row_max(x, job->classes);
@@ -35,8 +34,7 @@ static double row_loss(const loss_job *job, size_t row, double *sum)
 }
 
 /* dlogits = (softmax - one at the label) / N from the exponentials in place. */
-static void row_gradient(const loss_job *job, size_t row, double sum)
-{
+static void row_gradient(const loss_job *job, size_t row, double sum) {
     float *e = job->dlogits + row * job->classes;
     const int32_t label = job->target[row];
     double whole = sum * (double)job->rows;
@@ -47,8 +45,7 @@ static void row_gradient(const loss_job *job, size_t row, double sum)
 }
 
 /* Whether the first maximum is at the label; rows with NaN were found out by their loss. */
-static int64_t row_hit(const loss_job *job, size_t row)
-{
+static int64_t row_hit(const loss_job *job, size_t row) {
     const float *x = job->logits + row * job->classes;
     const float at_label = x[job->target[row]];
     if (at_label != job->vec->row_max(x, job->classes)) {
@@ -57,8 +54,7 @@ static int64_t row_hit(const loss_job *job, size_t row)
     return job->vec->row_max(x, (size_t)job->target[row]) < at_label || job->target[row] == 0;
 }
 
-static void run_block(void *context, unsigned tile, unsigned thread)
-{
+static void run_block(void *context, unsigned tile, unsigned thread) {
     loss_job *job = context;
     size_t first = tile * job->block;
     size_t last = first + job->block < job->rows ? first + job->block : job->rows;
@@ -78,8 +74,7 @@ static void run_block(void *context, unsigned tile, unsigned thread)
     job->hits[tile] = hits;
 }
 
-static art_status check_labels(const loss_job *job, art_error *err)
-{
+static art_status check_labels(const loss_job *job, art_error *err) {
     for (size_t row = 0; row < job->rows; row++) {
         int32_t label = job->target[row];
         ART_FAIL_IF(label < 0 || (size_t)label >= job->classes, err, ART_LABEL,
@@ -90,8 +85,7 @@ static art_status check_labels(const loss_job *job, art_error *err)
     return ART_OK;
 }
 
-static art_status run(const art_op_args *args, float *dlogits, int64_t *correct, art_error *err)
-{
+static art_status run(const art_op_args *args, float *dlogits, int64_t *correct, art_error *err) {
     const art_array *x = &args->operand[LOGITS];
     loss_job job = {.vec = art_vec(args),
                     .logits = x->data,
@@ -118,8 +112,7 @@ static art_status run(const art_op_args *args, float *dlogits, int64_t *correct,
 }
 
 static art_status check(const art_op_args *args, const char *logits, const char *target,
-                        const char *loss, art_error *err)
-{
+                        const char *loss, art_error *err) {
     const art_array *x = &args->operand[LOGITS];
     ART_TRY(art_check_operand(args, LOGITS, logits, ART_DTYPE_F32, 2, err));
     ART_TRY(art_check_operand(args, TARGET, target, ART_DTYPE_I32, 1, err));
@@ -128,8 +121,7 @@ static art_status check(const art_op_args *args, const char *logits, const char 
     return art_check_vector(args, ART_CROSS_ENTROPY_GRAD_LOSS, loss, ART_DTYPE_F64, 1, err);
 }
 
-art_status art_op_cross_entropy_grad_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_cross_entropy_grad_check(const art_op_args *args, art_error *err) {
     const unsigned dlogits = ART_CROSS_ENTROPY_GRAD_DLOGITS;
     ART_TRY(check(args, "cross_entropy_grad.logits", "cross_entropy_grad.target",
                   "cross_entropy_grad.loss", err));
@@ -142,13 +134,11 @@ art_status art_op_cross_entropy_grad_check(const art_op_args *args, art_error *e
 
 ART_NO_WORKSPACE(cross_entropy_grad)
 
-art_status art_op_cross_entropy_grad_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_cross_entropy_grad_run(const art_op_args *args, art_error *err) {
     return run(args, art_out(args, ART_CROSS_ENTROPY_GRAD_DLOGITS), NULL, err);
 }
 
-art_status art_op_cross_entropy_eval_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_cross_entropy_eval_check(const art_op_args *args, art_error *err) {
     ART_TRY(check(args, "cross_entropy_eval.logits", "cross_entropy_eval.target",
                   "cross_entropy_eval.loss", err));
     return art_check_vector(args, ART_CROSS_ENTROPY_EVAL_CORRECT, "cross_entropy_eval.correct",
@@ -157,7 +147,6 @@ art_status art_op_cross_entropy_eval_check(const art_op_args *args, art_error *e
 
 ART_NO_WORKSPACE(cross_entropy_eval)
 
-art_status art_op_cross_entropy_eval_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_cross_entropy_eval_run(const art_op_args *args, art_error *err) {
     return run(args, NULL, args->operand[ART_CROSS_ENTROPY_EVAL_CORRECT].data, err);
 }

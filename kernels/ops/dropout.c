@@ -13,22 +13,19 @@ _Static_assert((int)ART_DROPOUT_FWD_X == (int)ART_DROPOUT_GRAD_DY &&
                "forward and gradient are one function on slots of the same numbers");
 
 static art_status check(const art_op_args *args, const char *from, const char *to, const char *p,
-                        art_error *err)
-{
+                        art_error *err) {
     ART_TRY(art_check_operand(args, ART_DROPOUT_FWD_X, from, ART_DTYPE_F32, ART_ANY_RANK, err));
     ART_TRY(art_check_operand(args, ART_DROPOUT_FWD_Y, to, ART_DTYPE_F32, ART_ANY_RANK, err));
     ART_TRY(art_check_matches(args, ART_DROPOUT_FWD_Y, to, ART_DROPOUT_FWD_X, err));
     return art_check_float(args, ART_DROPOUT_FWD_A_P, p, 0.0, 1.0, err);
 }
 
-static void drop(const art_op_args *args, const void *constants, size_t first, size_t n)
-{
+static void drop(const art_op_args *args, const void *constants, size_t first, size_t n) {
     art_vec(args)->dropout(art_out(args, ART_DROPOUT_FWD_Y) + first,
                            art_in(args, ART_DROPOUT_FWD_X) + first, n, constants, first);
 }
 
-static art_status run(const art_op_args *args)
-{
+static art_status run(const art_op_args *args) {
     double p = args->attr[ART_DROPOUT_FWD_A_P].f;
     uint64_t stream = (uint64_t)args->attr[ART_DROPOUT_FWD_A_STREAM].i;
     art_vec_mask mask = {
@@ -41,28 +38,24 @@ static art_status run(const art_op_args *args)
     return ART_OK;
 }
 
-art_status art_op_dropout_fwd_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_dropout_fwd_check(const art_op_args *args, art_error *err) {
     return check(args, "dropout_fwd.x", "dropout_fwd.y", "dropout_fwd.p", err);
 }
 
 ART_NO_WORKSPACE(dropout_fwd)
 
-art_status art_op_dropout_fwd_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_dropout_fwd_run(const art_op_args *args, art_error *err) {
     (void)err;
     return run(args);
 }
 
-art_status art_op_dropout_grad_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_dropout_grad_check(const art_op_args *args, art_error *err) {
     return check(args, "dropout_grad.dy", "dropout_grad.dx", "dropout_grad.p", err);
 }
 
 ART_NO_WORKSPACE(dropout_grad)
 
-art_status art_op_dropout_grad_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_dropout_grad_run(const art_op_args *args, art_error *err) {
     (void)err;
     return run(args);
 }

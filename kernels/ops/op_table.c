@@ -15,7 +15,6 @@ static const art_op op_table[ART_OP_END] = {
 };
 #undef ART_OP
 
-const art_op *art_op_find(unsigned code)
-{
+const art_op *art_op_find(unsigned code) {
     return code < ART_OP_END && op_table[code].run ? &op_table[code] : NULL;
 }

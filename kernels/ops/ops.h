@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "dispatch/levels.h"
 
-/* One operand as the engine hands it over; data == NULL for an absent optional operand. */
+/* One operand as the engine hands it over; all zero (ndim 0, data NULL) for an absent optional one. */
 typedef struct art_array {
     void *data;
     uint64_t bytes;              /* planned bytes of the tensor (never exceeded) */

@@ -7,8 +7,7 @@
 
 /* All of slots [0, n) are float arrays of w's size, none batched; optional ones may be absent. */
 static art_status check_arrays(const art_op_args *args, const char *const *names, unsigned n,
-                               art_error *err)
-{
+                               art_error *err) {
     for (unsigned slot = 0; slot < n; slot++) {
         ART_TRY(art_check_operand(args, slot, names[slot], ART_DTYPE_F32, ART_ANY_RANK, err));
         ART_TRY(art_check_matches(args, slot, names[slot], 0, err));
@@ -18,16 +17,14 @@ static art_status check_arrays(const art_op_args *args, const char *const *names
 }
 
 /* The factor of clipping, 1 without it. */
-static float scale_of(const art_op_args *args, unsigned slot)
-{
+static float scale_of(const art_op_args *args, unsigned slot) {
     const float *scale = art_in(args, slot);
     return scale ? *scale : 1.0f;
 }
 
 /* ---- SGD ---- */
 
-art_status art_op_sgd_step_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_sgd_step_check(const art_op_args *args, art_error *err) {
     static const char *const names[] = {"sgd_step.w", "sgd_step.g", "sgd_step.momentum"};
     int has_buffer = art_present(args, ART_SGD_STEP_MOMENTUM);
     ART_TRY(check_arrays(args, names, has_buffer ? 3 : 2, err));
@@ -35,8 +32,8 @@ art_status art_op_sgd_step_check(const art_op_args *args, art_error *err)
                                       err));
     ART_TRY(art_check_float(args, ART_SGD_STEP_A_LR, "sgd_step.lr", 0.0, 1e30, err));
     ART_TRY(art_check_float(args, ART_SGD_STEP_A_MOMENTUM, "sgd_step.momentum", 0.0, 1e30, err));
-    ART_TRY(art_check_float(args, ART_SGD_STEP_A_DAMPENING, "sgd_step.dampening", -1e30, 1e30,
-                            err));
+    ART_TRY(
+        art_check_float(args, ART_SGD_STEP_A_DAMPENING, "sgd_step.dampening", -1e30, 1e30, err));
     ART_TRY(art_check_float(args, ART_SGD_STEP_A_WEIGHT_DECAY, "sgd_step.weight_decay", 0.0, 1e30,
                             err));
     ART_TRY(art_check_int(args, ART_SGD_STEP_A_NESTEROV, "sgd_step.nesterov", 0, 1, err));
@@ -48,15 +45,13 @@ art_status art_op_sgd_step_check(const art_op_args *args, art_error *err)
 
 ART_NO_WORKSPACE(sgd_step)
 
-static void sgd(const art_op_args *args, const void *constants, size_t first, size_t n)
-{
+static void sgd(const art_op_args *args, const void *constants, size_t first, size_t n) {
     float *buffer = art_out(args, ART_SGD_STEP_MOMENTUM);
     art_vec(args)->sgd(art_out(args, ART_SGD_STEP_W) + first, art_in(args, ART_SGD_STEP_G) + first,
                        buffer ? buffer + first : NULL, n, constants);
 }
 
-art_status art_op_sgd_step_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_sgd_step_run(const art_op_args *args, art_error *err) {
     const art_attr *attr = args->attr;
     art_vec_sgd k = {
         .scale = scale_of(args, ART_SGD_STEP_SCALE),
@@ -74,10 +69,8 @@ art_status art_op_sgd_step_run(const art_op_args *args, art_error *err)
 
 /* ---- Adam ---- */
 
-art_status art_op_adam_step_check(const art_op_args *args, art_error *err)
-{
-    static const char *const names[] = {"adam_step.w", "adam_step.g", "adam_step.m",
-                                        "adam_step.v"};
+art_status art_op_adam_step_check(const art_op_args *args, art_error *err) {
+    static const char *const names[] = {"adam_step.w", "adam_step.g", "adam_step.m", "adam_step.v"};
     const double below_one = 1.0 - 0x1p-53;
     ART_TRY(check_arrays(args, names, 4, err));
     ART_TRY(art_check_optional_vector(args, ART_ADAM_STEP_SCALE, "adam_step.scale", ART_DTYPE_F32,
@@ -92,16 +85,14 @@ art_status art_op_adam_step_check(const art_op_args *args, art_error *err)
 
 ART_NO_WORKSPACE(adam_step)
 
-static void adam(const art_op_args *args, const void *constants, size_t first, size_t n)
-{
+static void adam(const art_op_args *args, const void *constants, size_t first, size_t n) {
     art_vec(args)->adam(art_out(args, ART_ADAM_STEP_W) + first,
                         art_in(args, ART_ADAM_STEP_G) + first,
                         art_out(args, ART_ADAM_STEP_M) + first,
                         art_out(args, ART_ADAM_STEP_V) + first, n, constants);
 }
 
-art_status art_op_adam_step_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_adam_step_run(const art_op_args *args, art_error *err) {
     const art_attr *attr = args->attr;
     double beta1 = attr[ART_ADAM_STEP_A_BETA1].f, beta2 = attr[ART_ADAM_STEP_A_BETA2].f;
     double lr = attr[ART_ADAM_STEP_A_LR].f * args->learning_rate_scale;

@@ -25,9 +25,8 @@ _Static_assert((int)ART_MAXPOOL2D_FWD_A_PAD_W == (int)ART_AVGPOOL2D_FWD_A_PAD_W 
                        (int)ART_AVGPOOL2D_GRAD_A_COUNT_INCLUDE_PAD,
                "all pooling operations share the first six attributes");
 
-static art_vec_window window_of(const art_op_args *args, const art_array *in,
-                                const art_array *out, int is_max)
-{
+static art_vec_window window_of(const art_op_args *args, const art_array *in, const art_array *out,
+                                int is_max) {
     const art_attr *attr = args->attr;
     return (art_vec_window){
         .in_h = (int32_t)in->dims[1],
@@ -42,8 +41,7 @@ static art_vec_window window_of(const art_op_args *args, const art_array *in,
         .pad_w = (int32_t)attr[ART_MAXPOOL2D_FWD_A_PAD_W].i,
         .dil_h = is_max ? (int32_t)attr[ART_MAXPOOL2D_FWD_A_DIL_H].i : 1,
         .dil_w = is_max ? (int32_t)attr[ART_MAXPOOL2D_FWD_A_DIL_W].i : 1,
-        .count_include_pad =
-            is_max ? 0 : (int32_t)attr[ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD].i,
+        .count_include_pad = is_max ? 0 : (int32_t)attr[ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD].i,
         .channels = in->dims[3],
     };
 }
@@ -51,8 +49,7 @@ static art_vec_window window_of(const art_op_args *args, const art_array *in,
 /* ---- checks ---- */
 
 static art_status check_attrs(const art_op_args *args, const pool_names *names, int is_max,
-                              art_error *err)
-{
+                              art_error *err) {
     const int64_t most = INT32_MAX / 4;
     const art_attr *attr = args->attr;
     ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_KERNEL_H, names->kernel_h, 1, most, err));
@@ -76,9 +73,8 @@ static art_status check_attrs(const art_op_args *args, const pool_names *names, 
     return ART_OK;
 }
 
-static art_status check(const art_op_args *args, unsigned in, unsigned out,
-                        const pool_names *names, int is_max, art_error *err)
-{
+static art_status check(const art_op_args *args, unsigned in, unsigned out, const pool_names *names,
+                        int is_max, art_error *err) {
     const art_array *x = &args->operand[in], *y = &args->operand[out];
     ART_TRY(art_check_operand(args, in, names->in, ART_DTYPE_F32, 4, err));
     ART_TRY(art_check_operand(args, out, names->out, ART_DTYPE_F32, 4, err));
@@ -99,36 +95,31 @@ static art_status check(const art_op_args *args, unsigned in, unsigned out,
 }
 
 static art_status check_idx(const art_op_args *args, unsigned idx, unsigned out, const char *name,
-                            art_error *err)
-{
+                            art_error *err) {
     ART_TRY(art_check_optional(args, idx, name, ART_DTYPE_U8, 4, err));
     ART_TRY(art_check_dims(args, idx, name, args->operand[out].dims, err));
     return art_check_batched(args, idx, name, args->operand[out].batched, err);
 }
 
-art_status art_op_maxpool2d_fwd_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_maxpool2d_fwd_check(const art_op_args *args, art_error *err) {
     static const pool_names names = POOL_NAMES("maxpool2d_fwd", ".x", ".y");
     ART_TRY(check(args, ART_MAXPOOL2D_FWD_X, ART_MAXPOOL2D_FWD_Y, &names, 1, err));
     return check_idx(args, ART_MAXPOOL2D_FWD_IDX, ART_MAXPOOL2D_FWD_Y, names.idx, err);
 }
 
-art_status art_op_maxpool2d_grad_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_maxpool2d_grad_check(const art_op_args *args, art_error *err) {
     static const pool_names names = POOL_NAMES("maxpool2d_grad", ".dx", ".dy");
     ART_TRY(check(args, ART_MAXPOOL2D_GRAD_DX, ART_MAXPOOL2D_GRAD_DY, &names, 1, err));
     ART_TRY(art_check_operand(args, ART_MAXPOOL2D_GRAD_IDX, names.idx, ART_DTYPE_U8, 4, err));
     return check_idx(args, ART_MAXPOOL2D_GRAD_IDX, ART_MAXPOOL2D_GRAD_DY, names.idx, err);
 }
 
-art_status art_op_avgpool2d_fwd_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_avgpool2d_fwd_check(const art_op_args *args, art_error *err) {
     static const pool_names names = POOL_NAMES("avgpool2d_fwd", ".x", ".y");
     return check(args, ART_AVGPOOL2D_FWD_X, ART_AVGPOOL2D_FWD_Y, &names, 0, err);
 }
 
-art_status art_op_avgpool2d_grad_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_avgpool2d_grad_check(const art_op_args *args, art_error *err) {
     static const pool_names names = POOL_NAMES("avgpool2d_grad", ".dx", ".dy");
     return check(args, ART_AVGPOOL2D_GRAD_DX, ART_AVGPOOL2D_GRAD_DY, &names, 0, err);
 }
@@ -152,30 +143,25 @@ typedef struct pool_job {
     void (*row)(const struct pool_job *job, size_t image, int32_t row, size_t at);
 } pool_job;
 
-static void maxpool_row(const pool_job *j, size_t image, int32_t row, size_t at)
-{
+static void maxpool_row(const pool_job *j, size_t image, int32_t row, size_t at) {
     j->vec->maxpool_row(j->to + at, j->idx_out ? j->idx_out + at : NULL,
                         j->from + image * j->from_image, &j->window, row);
 }
 
-static void maxpool_grad_row(const pool_job *j, size_t image, int32_t row, size_t at)
-{
+static void maxpool_grad_row(const pool_job *j, size_t image, int32_t row, size_t at) {
     j->vec->maxpool_grad_row(j->to + at, j->from + image * j->from_image,
                              j->idx_in + image * j->from_image, &j->window, row);
 }
 
-static void avgpool_row(const pool_job *j, size_t image, int32_t row, size_t at)
-{
+static void avgpool_row(const pool_job *j, size_t image, int32_t row, size_t at) {
     j->vec->avgpool_row(j->to + at, j->from + image * j->from_image, &j->window, row);
 }
 
-static void avgpool_grad_row(const pool_job *j, size_t image, int32_t row, size_t at)
-{
+static void avgpool_grad_row(const pool_job *j, size_t image, int32_t row, size_t at) {
     j->vec->avgpool_grad_row(j->to + at, j->from + image * j->from_image, &j->window, row);
 }
 
-static void run_rows(void *context, unsigned tile, unsigned thread)
-{
+static void run_rows(void *context, unsigned tile, unsigned thread) {
     const pool_job *job = context;
     uint64_t first = tile * job->rows_per_tile, last = first + job->rows_per_tile;
     (void)thread;
@@ -185,8 +171,7 @@ static void run_rows(void *context, unsigned tile, unsigned thread)
     }
 }
 
-static art_status run(const art_op_args *args, unsigned from, unsigned to, pool_job job)
-{
+static art_status run(const art_op_args *args, unsigned from, unsigned to, pool_job job) {
     const art_array *a = &args->operand[from], *b = &args->operand[to];
     job.vec = art_vec(args);
     job.from = a->data;
@@ -204,8 +189,7 @@ static art_status run(const art_op_args *args, unsigned from, unsigned to, pool_
     return ART_OK;
 }
 
-art_status art_op_maxpool2d_fwd_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_maxpool2d_fwd_run(const art_op_args *args, art_error *err) {
     const art_array *x = &args->operand[ART_MAXPOOL2D_FWD_X];
     const art_array *y = &args->operand[ART_MAXPOOL2D_FWD_Y];
     (void)err;
@@ -215,8 +199,7 @@ art_status art_op_maxpool2d_fwd_run(const art_op_args *args, art_error *err)
                           .idx_out = args->operand[ART_MAXPOOL2D_FWD_IDX].data});
 }
 
-art_status art_op_maxpool2d_grad_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_maxpool2d_grad_run(const art_op_args *args, art_error *err) {
     const art_array *dx = &args->operand[ART_MAXPOOL2D_GRAD_DX];
     const art_array *dy = &args->operand[ART_MAXPOOL2D_GRAD_DY];
     (void)err;
@@ -226,8 +209,7 @@ art_status art_op_maxpool2d_grad_run(const art_op_args *args, art_error *err)
                           .idx_in = args->operand[ART_MAXPOOL2D_GRAD_IDX].data});
 }
 
-art_status art_op_avgpool2d_fwd_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_avgpool2d_fwd_run(const art_op_args *args, art_error *err) {
     const art_array *x = &args->operand[ART_AVGPOOL2D_FWD_X];
     const art_array *y = &args->operand[ART_AVGPOOL2D_FWD_Y];
     (void)err;
@@ -235,8 +217,7 @@ art_status art_op_avgpool2d_fwd_run(const art_op_args *args, art_error *err)
                (pool_job){.window = window_of(args, x, y, 0), .row = avgpool_row});
 }
 
-art_status art_op_avgpool2d_grad_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_avgpool2d_grad_run(const art_op_args *args, art_error *err) {
     const art_array *dx = &args->operand[ART_AVGPOOL2D_GRAD_DX];
     const art_array *dy = &args->operand[ART_AVGPOOL2D_GRAD_DY];
     (void)err;

@@ -11,13 +11,11 @@ typedef struct span_job {
     uint64_t count;
 } span_job;
 
-static size_t part(uint64_t count, uint64_t first, uint64_t length)
-{
+static size_t part(uint64_t count, uint64_t first, uint64_t length) {
     return (size_t)(count - first < length ? count - first : length);
 }
 
-static void run_span(void *context, unsigned tile, unsigned thread)
-{
+static void run_span(void *context, unsigned tile, unsigned thread) {
     const span_job *job = context;
     uint64_t first = (uint64_t)tile * ART_SPAN;
     (void)thread;
@@ -25,8 +23,7 @@ static void run_span(void *context, unsigned tile, unsigned thread)
 }
 
 void art_run_spans(const art_op_args *args, uint64_t count, double work, art_span_fn fn,
-                   const void *constants)
-{
+                   const void *constants) {
     span_job job = {args, constants, fn, count};
     art_pool_run(args->pool, art_tiles(count, ART_SPAN), work * (double)count, run_span, &job);
 }
@@ -40,8 +37,7 @@ typedef struct block_job {
     double sums[MAX_BLOCKS];
 } block_job;
 
-static void run_block(void *context, unsigned tile, unsigned thread)
-{
+static void run_block(void *context, unsigned tile, unsigned thread) {
     block_job *job = context;
     uint64_t first = tile * job->block;
     (void)thread;
@@ -50,8 +46,7 @@ static void run_block(void *context, unsigned tile, unsigned thread)
 }
 
 double art_sum_blocks(const art_op_args *args, uint64_t count, double work, art_block_fn fn,
-                      const void *constants)
-{
+                      const void *constants) {
     block_job job = {.args = args, .constants = constants, .fn = fn, .count = count};
     job.block = art_ceil_div(count, MAX_BLOCKS);
     job.block = job.block < MIN_BLOCK ? MIN_BLOCK : job.block;

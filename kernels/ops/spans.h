@@ -9,8 +9,7 @@
 enum { ART_SPAN = 16384 };
 
 /* Handle elements [first, first + n). */
-typedef void (*art_span_fn)(const art_op_args *args, const void *constants, size_t first,
-                            size_t n);
+typedef void (*art_span_fn)(const art_op_args *args, const void *constants, size_t first, size_t n);
 
 /* Run fn over [0, count); `work` is scalar operations per element. */
 void art_run_spans(const art_op_args *args, uint64_t count, double work, art_span_fn fn,
@@ -23,24 +22,20 @@ typedef double (*art_block_fn)(const art_op_args *args, const void *constants, s
 double art_sum_blocks(const art_op_args *args, uint64_t count, double work, art_block_fn fn,
                       const void *constants);
 
-static inline const float *art_in(const art_op_args *args, unsigned slot)
-{
+static inline const float *art_in(const art_op_args *args, unsigned slot) {
     return args->operand[slot].data;
 }
 
-static inline float *art_out(const art_op_args *args, unsigned slot)
-{
+static inline float *art_out(const art_op_args *args, unsigned slot) {
     return args->operand[slot].data;
 }
 
-static inline const art_vec_kernels *art_vec(const art_op_args *args)
-{
+static inline const art_vec_kernels *art_vec(const art_op_args *args) {
     return &args->level->kernels.vec;
 }
 
 /* Tiles of `per_tile` items that cover `items`. */
-static inline unsigned art_tiles(uint64_t items, uint64_t per_tile)
-{
+static inline unsigned art_tiles(uint64_t items, uint64_t per_tile) {
     return (unsigned)art_ceil_div(items, per_tile);
 }
 

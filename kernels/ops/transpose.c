@@ -12,8 +12,7 @@ typedef struct transpose_job {
     unsigned bands;    /* of SQUARE rows, per sample */
 } transpose_job;
 
-static void transpose_band(void *context, unsigned tile, unsigned thread)
-{
+static void transpose_band(void *context, unsigned tile, unsigned thread) {
     const transpose_job *job = context;
     const size_t rows = job->rows, cols = job->cols;
     const size_t sample = tile / job->bands, r0 = (size_t)(tile % job->bands) * SQUARE;
@@ -31,17 +30,15 @@ static void transpose_band(void *context, unsigned tile, unsigned thread)
     }
 }
 
-static void transpose(const art_op_args *args, size_t samples, size_t rows, size_t cols)
-{
+static void transpose(const art_op_args *args, size_t samples, size_t rows, size_t cols) {
     transpose_job job = {art_in(args, 0), art_out(args, 1), rows, cols, art_tiles(rows, SQUARE)};
-    art_pool_run(args->pool, (unsigned)samples * job.bands, (double)samples * (double)rows * (double)cols,
-                 transpose_band, &job);
+    art_pool_run(args->pool, (unsigned)samples * job.bands,
+                 (double)samples * (double)rows * (double)cols, transpose_band, &job);
 }
 
 /* `image` is the slot of rank 4, the other one has as many elements and rows. */
 static art_status check(const art_op_args *args, unsigned image, const char *x, const char *y,
-                        art_error *err)
-{
+                        art_error *err) {
     ART_TRY(art_check_operand(args, 0, x, ART_DTYPE_F32, image == 0 ? 4 : ART_ANY_RANK, err));
     ART_TRY(art_check_operand(args, 1, y, ART_DTYPE_F32, image == 1 ? 4 : ART_ANY_RANK, err));
     ART_TRY(art_check_matches(args, 1, y, 0, err));
@@ -53,30 +50,26 @@ static art_status check(const art_op_args *args, unsigned image, const char *x, 
     return ART_OK;
 }
 
-art_status art_op_nhwc_to_nchw_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_nhwc_to_nchw_check(const art_op_args *args, art_error *err) {
     return check(args, ART_NHWC_TO_NCHW_X, "nhwc_to_nchw.x", "nhwc_to_nchw.y", err);
 }
 
 ART_NO_WORKSPACE(nhwc_to_nchw)
 
-art_status art_op_nhwc_to_nchw_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_nhwc_to_nchw_run(const art_op_args *args, art_error *err) {
     const uint32_t *dims = args->operand[ART_NHWC_TO_NCHW_X].dims;
     (void)err;
     transpose(args, dims[0], (size_t)dims[1] * dims[2], dims[3]);
     return ART_OK;
 }
 
-art_status art_op_nchw_to_nhwc_check(const art_op_args *args, art_error *err)
-{
+art_status art_op_nchw_to_nhwc_check(const art_op_args *args, art_error *err) {
     return check(args, ART_NCHW_TO_NHWC_Y, "nchw_to_nhwc.x", "nchw_to_nhwc.y", err);
 }
 
 ART_NO_WORKSPACE(nchw_to_nhwc)
 
-art_status art_op_nchw_to_nhwc_run(const art_op_args *args, art_error *err)
-{
+art_status art_op_nchw_to_nhwc_run(const art_op_args *args, art_error *err) {
     const uint32_t *dims = args->operand[ART_NCHW_TO_NHWC_Y].dims;
     (void)err;
     transpose(args, dims[0], dims[3], (size_t)dims[1] * dims[2]);

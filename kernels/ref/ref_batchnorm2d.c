@@ -12,18 +12,15 @@ typedef struct view {
     size_t rows, cols;
 } view;
 
-static view view_of(const art_array *x)
-{
+static view view_of(const art_array *x) {
     return (view){(size_t)x->dims[0] * x->dims[1] * x->dims[2], x->dims[3]};
 }
 
-static const float *in(const art_op_args *args, unsigned slot)
-{
+static const float *in(const art_op_args *args, unsigned slot) {
     return args->operand[slot].data;
 }
 
-static double value(const float *array, size_t c, double absent)
-{
+static double value(const float *array, size_t c, double absent) {
     return array ? (double)array[c] : absent;
 }
 
@@ -32,8 +29,7 @@ typedef struct stats {
     double mean, squares, mean_tol, squares_tol;
 } stats;
 
-static stats stats_of(const float *x, view v, size_t c)
-{
+static stats stats_of(const float *x, view v, size_t c) {
     stats s = {0};
     double spread = 0.0, largest = 0.0, rows = (double)v.rows;
     for (size_t r = 0; r < v.rows; r++) {
@@ -58,8 +54,7 @@ typedef struct running {
 } running;
 
 static void update(const art_op_args *args, double *const *out, double *const *tol, size_t c,
-                   running r)
-{
+                   running r) {
     if (!art_present(args, r.slot)) {
         return;
     }
@@ -69,8 +64,7 @@ static void update(const art_op_args *args, double *const *out, double *const *t
     tol[r.slot][c] = momentum * r.batch_tol + 1.01 * U * fabs(now);
 }
 
-void art_ref_batchnorm2d_fwd(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_batchnorm2d_fwd(const art_op_args *args, double *const *out, double *const *tol) {
     const float *x = in(args, ART_BATCHNORM2D_FWD_X);
     const view v = view_of(&args->operand[ART_BATCHNORM2D_FWD_X]);
     const double rows = (double)v.rows, eps = args->attr[ART_BATCHNORM2D_FWD_A_EPS].f;
@@ -99,8 +93,7 @@ void art_ref_batchnorm2d_fwd(const art_op_args *args, double *const *out, double
     }
 }
 
-void art_ref_batchnorm2d_eval(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_batchnorm2d_eval(const art_op_args *args, double *const *out, double *const *tol) {
     const float *x = in(args, ART_BATCHNORM2D_EVAL_X);
     const view v = view_of(&args->operand[ART_BATCHNORM2D_EVAL_X]);
     const double eps = args->attr[ART_BATCHNORM2D_EVAL_A_EPS].f;
@@ -120,8 +113,7 @@ typedef struct sums {
     double dy, dot, dy_tol, dot_tol;
 } sums;
 
-static sums sums_of(const float *dy, const float *x, double mean, view v, size_t c)
-{
+static sums sums_of(const float *dy, const float *x, double mean, view v, size_t c) {
     sums s = {0};
     for (size_t r = 0; r < v.rows; r++) {
         double d = (double)dy[r * v.cols + c];
@@ -136,8 +128,7 @@ static sums sums_of(const float *dy, const float *x, double mean, view v, size_t
 
 /* Store dgamma and dbeta of one channel, where wanted. */
 static void store(const sums *s, double invstd, size_t c, double *dgamma, double *dgamma_tol,
-                  double *dbeta, double *dbeta_tol)
-{
+                  double *dbeta, double *dbeta_tol) {
     if (dgamma) {
         dgamma[c] = s->dot * invstd;
         dgamma_tol[c] = 1.01 * (s->dot_tol * invstd + 2.0 * U * fabs(s->dot * invstd));
@@ -148,8 +139,7 @@ static void store(const sums *s, double invstd, size_t c, double *dgamma, double
     }
 }
 
-void art_ref_batchnorm2d_grad(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_batchnorm2d_grad(const art_op_args *args, double *const *out, double *const *tol) {
     const float *x = in(args, ART_BATCHNORM2D_GRAD_X), *dy = in(args, ART_BATCHNORM2D_GRAD_DY);
     const view v = view_of(&args->operand[ART_BATCHNORM2D_GRAD_X]);
     const double rows = (double)v.rows;
@@ -176,8 +166,7 @@ void art_ref_batchnorm2d_grad(const art_op_args *args, double *const *out, doubl
 }
 
 void art_ref_batchnorm2d_eval_grad(const art_op_args *args, double *const *out,
-                                   double *const *tol)
-{
+                                   double *const *tol) {
     const float *dy = in(args, ART_BATCHNORM2D_EVAL_GRAD_DY);
     const view v = view_of(&args->operand[ART_BATCHNORM2D_EVAL_GRAD_DY]);
     const double eps = args->attr[ART_BATCHNORM2D_EVAL_GRAD_A_EPS].f;

@@ -12,8 +12,7 @@ typedef struct row {
     double max, sum, sum_tol;
 } row;
 
-static row row_of(const art_op_args *args, size_t n)
-{
+static row row_of(const art_op_args *args, size_t n) {
     const art_array *logits = &args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS];
     const int32_t *target = args->operand[ART_CROSS_ENTROPY_GRAD_TARGET].data;
     row r = {.classes = logits->dims[1], .label = (size_t)target[n], .max = -INFINITY};
@@ -24,27 +23,23 @@ static row row_of(const art_op_args *args, size_t n)
     return r;
 }
 
-static double exponential(const row *r, size_t c)
-{
+static double exponential(const row *r, size_t c) {
     return exp((double)r->x[c] - r->max);
 }
 
 /* Relative error of the float exponential: its bound and the rounding of its argument. */
-static double exponential_rel(const row *r, size_t c)
-{
+static double exponential_rel(const row *r, size_t c) {
     return 2.3 * U + 1.01 * U * fabs((double)r->x[c] - r->max);
 }
 
-static void sum_up(row *r)
-{
+static void sum_up(row *r) {
     for (size_t c = 0; c < r->classes; c++) {
         r->sum += exponential(r, c);
         r->sum_tol += exponential(r, c) * exponential_rel(r, c) + 0x1p-149;
     }
 }
 
-static void gradient(const row *r, double rows, double *out, double *tol)
-{
+static void gradient(const row *r, double rows, double *out, double *tol) {
     double others = 0.0, others_tol = 0.0;
     for (size_t c = 0; c < r->classes; c++) {
         double p = exponential(r, c) / r->sum;
@@ -62,8 +57,7 @@ static void gradient(const row *r, double rows, double *out, double *tol)
 }
 
 static void cross_entropy(const art_op_args *args, double *loss, double *loss_tol, double *out,
-                          double *tol)
-{
+                          double *tol) {
     size_t rows = args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS].dims[0];
     *loss = *loss_tol = 0.0;
     for (size_t n = 0; n < rows; n++) {
@@ -78,14 +72,12 @@ static void cross_entropy(const art_op_args *args, double *loss, double *loss_to
     }
 }
 
-void art_ref_cross_entropy_grad(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_cross_entropy_grad(const art_op_args *args, double *const *out, double *const *tol) {
     cross_entropy(args, out[ART_CROSS_ENTROPY_GRAD_LOSS], tol[ART_CROSS_ENTROPY_GRAD_LOSS],
                   out[ART_CROSS_ENTROPY_GRAD_DLOGITS], tol[ART_CROSS_ENTROPY_GRAD_DLOGITS]);
 }
 
-void art_ref_cross_entropy_eval(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_cross_entropy_eval(const art_op_args *args, double *const *out, double *const *tol) {
     double *hits = out[ART_CROSS_ENTROPY_EVAL_CORRECT];
     cross_entropy(args, out[ART_CROSS_ENTROPY_EVAL_LOSS], tol[ART_CROSS_ENTROPY_EVAL_LOSS], NULL,
                   NULL);
@@ -102,8 +94,7 @@ void art_ref_cross_entropy_eval(const art_op_args *args, double *const *out, dou
 }
 
 static void squared_error(const art_op_args *args, double *loss, double *loss_tol, double *out,
-                          double *tol)
-{
+                          double *tol) {
     const float *y = args->operand[ART_MSE_GRAD_Y].data;
     const float *t = args->operand[ART_MSE_GRAD_TARGET].data;
     size_t n = (size_t)art_count(&args->operand[ART_MSE_GRAD_Y]);
@@ -119,13 +110,11 @@ static void squared_error(const art_op_args *args, double *loss, double *loss_to
     }
 }
 
-void art_ref_mse_grad(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_mse_grad(const art_op_args *args, double *const *out, double *const *tol) {
     squared_error(args, out[ART_MSE_GRAD_LOSS], tol[ART_MSE_GRAD_LOSS], out[ART_MSE_GRAD_DY],
                   tol[ART_MSE_GRAD_DY]);
 }
 
-void art_ref_mse_eval(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_mse_eval(const art_op_args *args, double *const *out, double *const *tol) {
     squared_error(args, out[ART_MSE_EVAL_LOSS], tol[ART_MSE_EVAL_LOSS], NULL, NULL);
 }

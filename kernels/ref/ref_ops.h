@@ -21,8 +21,7 @@ void art_ref_avgpool2d_grad(const art_op_args *args, double *const *out, double 
 void art_ref_batchnorm2d_fwd(const art_op_args *args, double *const *out, double *const *tol);
 void art_ref_batchnorm2d_eval(const art_op_args *args, double *const *out, double *const *tol);
 void art_ref_batchnorm2d_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_batchnorm2d_eval_grad(const art_op_args *args, double *const *out,
-                                   double *const *tol);
+void art_ref_batchnorm2d_eval_grad(const art_op_args *args, double *const *out, double *const *tol);
 void art_ref_relu_fwd(const art_op_args *args, double *const *out, double *const *tol);
 void art_ref_relu_grad(const art_op_args *args, double *const *out, double *const *tol);
 void art_ref_tanh_fwd(const art_op_args *args, double *const *out, double *const *tol);

@@ -17,8 +17,7 @@ typedef void (*place_fn)(void *context, const place *p);
 
 /* Visit all output elements; dil_h, dil_w 1 for averages. Windows of at most 1024 elements. */
 static void each_place(const art_array *x, const art_array *y, const art_attr *attr, int is_max,
-                       place_fn fn, void *context)
-{
+                       place_fn fn, void *context) {
     int64_t kh = attr[0].i, kw = attr[1].i, sh = attr[2].i, sw = attr[3].i;
     int64_t ph = attr[4].i, pw = attr[5].i;
     int64_t dh = is_max ? attr[ART_MAXPOOL2D_FWD_A_DIL_H].i : 1;
@@ -48,8 +47,7 @@ typedef struct sums {
     double *out, *tol, *idx_out;
 } sums;
 
-static void take_max(void *context, const place *p)
-{
+static void take_max(void *context, const place *p) {
     sums *s = context;
     double best = -INFINITY;
     int64_t tap = ART_VEC_NO_PLACE;
@@ -67,8 +65,7 @@ static void take_max(void *context, const place *p)
     }
 }
 
-void art_ref_maxpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_maxpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol) {
     const art_array *x = &args->operand[ART_MAXPOOL2D_FWD_X];
     const art_array *y = &args->operand[ART_MAXPOOL2D_FWD_Y];
     int has_idx = art_present(args, ART_MAXPOOL2D_FWD_IDX);
@@ -82,8 +79,7 @@ void art_ref_maxpool2d_fwd(const art_op_args *args, double *const *out, double *
     }
 }
 
-static void average(void *context, const place *p)
-{
+static void average(void *context, const place *p) {
     sums *s = context;
     double sum = 0.0, magnitude = 0.0;
     for (int64_t i = 0; i < p->n; i++) {
@@ -94,17 +90,14 @@ static void average(void *context, const place *p)
     s->tol[p->out] = (double)(p->n + 1) * 1.01 * ART_REF_U * magnitude / p->divisor;
 }
 
-void art_ref_avgpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_avgpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol) {
     const art_array *x = &args->operand[ART_AVGPOOL2D_FWD_X];
-    sums s = {
-        .from = x->data, .out = out[ART_AVGPOOL2D_FWD_Y], .tol = tol[ART_AVGPOOL2D_FWD_Y]};
+    sums s = {.from = x->data, .out = out[ART_AVGPOOL2D_FWD_Y], .tol = tol[ART_AVGPOOL2D_FWD_Y]};
     each_place(x, &args->operand[ART_AVGPOOL2D_FWD_Y], args->attr, 0, average, &s);
 }
 
 /* Scatter; `tol` collects the magnitudes of a pixel's contributions. */
-static void scatter(void *context, const place *p)
-{
+static void scatter(void *context, const place *p) {
     sums *s = context;
     for (int64_t i = 0; i < p->n; i++) {
         if (s->idx && s->idx[p->out] != p->tap[i]) {
@@ -117,8 +110,7 @@ static void scatter(void *context, const place *p)
 }
 
 static void gradient(const art_array *dx, const art_array *dy, const art_attr *attr, int is_max,
-                     sums *s)
-{
+                     sums *s) {
     size_t n = (size_t)art_count(dx);
     /* A division and as many additions as windows cover a pixel. */
     double terms = (double)(attr[0].i * attr[1].i + 1);
@@ -130,8 +122,7 @@ static void gradient(const art_array *dx, const art_array *dy, const art_attr *a
     }
 }
 
-void art_ref_maxpool2d_grad(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_maxpool2d_grad(const art_op_args *args, double *const *out, double *const *tol) {
     const art_array *dy = &args->operand[ART_MAXPOOL2D_GRAD_DY];
     sums s = {.from = dy->data,
               .idx = args->operand[ART_MAXPOOL2D_GRAD_IDX].data,
@@ -140,8 +131,7 @@ void art_ref_maxpool2d_grad(const art_op_args *args, double *const *out, double 
     gradient(&args->operand[ART_MAXPOOL2D_GRAD_DX], dy, args->attr, 1, &s);
 }
 
-void art_ref_avgpool2d_grad(const art_op_args *args, double *const *out, double *const *tol)
-{
+void art_ref_avgpool2d_grad(const art_op_args *args, double *const *out, double *const *tol) {
     const art_array *dy = &args->operand[ART_AVGPOOL2D_GRAD_DY];
     sums s = {
         .from = dy->data, .out = out[ART_AVGPOOL2D_GRAD_DX], .tol = tol[ART_AVGPOOL2D_GRAD_DX]};

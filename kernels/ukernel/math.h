@@ -17,44 +17,38 @@
 
 #define ART_TWO_PI 0x1.921fb54442d18p+2
 
-static inline float art_float_of_bits(uint32_t bits)
-{
+static inline float art_float_of_bits(uint32_t bits) {
     float value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint32_t art_bits_of_float(float value)
-{
+static inline uint32_t art_bits_of_float(float value) {
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static inline double art_double_of_bits(uint64_t bits)
-{
+static inline double art_double_of_bits(uint64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
 
-static inline uint64_t art_bits_of_double(double value)
-{
+static inline uint64_t art_bits_of_double(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
 /* 2^n for -126 <= n <= 127. */
-static inline float art_exp2i(int32_t n)
-{
+static inline float art_exp2i(int32_t n) {
     return art_float_of_bits((uint32_t)(n + 127) << 23);
 }
 
 /* e^x = 2^n (1 + p) with |x - n log 2| <= log(2) / 2; returns p, exact to 0.03 ulp of the formula
  * before rounding. |x| < 2^20, or NaN (then n has no meaning). */
-static inline float art_exp_parts(float x, int32_t *n)
-{
+static inline float art_exp_parts(float x, int32_t *n) {
     const float magic = 0x1.8p+23f; /* adding it rounds to an integer in the low bits */
     float t = x * 0x1.715476p+0f + magic;
     *n = (int32_t)(art_bits_of_float(t) - art_bits_of_float(magic));
@@ -70,8 +64,7 @@ static inline float art_exp_parts(float x, int32_t *n)
     return r + r * r * q;
 }
 
-static inline float art_expf(float x)
-{
+static inline float art_expf(float x) {
     int32_t n;
     x = x > 89.0f ? 89.0f : x;
     x = x < -104.0f ? -104.0f : x;
@@ -81,8 +74,7 @@ static inline float art_expf(float x)
     return (1.0f + p) * art_exp2i(half) * art_exp2i(n - half);
 }
 
-static inline float art_tanhf(float x)
-{
+static inline float art_tanhf(float x) {
     int32_t n;
     uint32_t sign = art_bits_of_float(x) & 0x80000000u;
     float a = art_float_of_bits(art_bits_of_float(x) ^ sign);
@@ -94,8 +86,7 @@ static inline float art_tanhf(float x)
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)]; log(1 + f) = 2 atanh(f / (2 + f)). */
-static inline double art_log(double x)
-{
+static inline double art_log(double x) {
     int k = 0;
     if (!(x > 0.0) || x > 0x1.fffffffffffffp+1023) {
         return x > 0.0 ? x : x == 0.0 ? -INFINITY : NAN;
@@ -117,13 +108,13 @@ static inline double art_log(double x)
         r = r * z + 1.0 / i;
     }
     r *= 2.0 * z;
-    /* log 2 in two parts: k times the first is exact. f - s (f - r) has less error than s (2 + r). */
+    /* log 2 in two parts: k times the first is exact. f - s (f - r) has less error than s (2 + r).
+     */
     return k * 0x1.62e42ffp-1 - ((s * (f - r) - k * -0x1.718432a1b0e26p-35) - f);
 }
 
 /* sin and cos of r in [-pi/4, pi/4] by their Taylor series. */
-static inline double art_sin_reduced(double r)
-{
+static inline double art_sin_reduced(double r) {
     double z = r * r;
     double s = 1.0 / 355687428096000;
     s = s * z - 1.0 / 1307674368000;
@@ -136,8 +127,7 @@ static inline double art_sin_reduced(double r)
     return r + r * z * s;
 }
 
-static inline double art_cos_reduced(double r)
-{
+static inline double art_cos_reduced(double r) {
     double z = r * r;
     double c = 1.0 / 20922789888000;
     c = c * z - 1.0 / 87178291200;
@@ -151,8 +141,7 @@ static inline double art_cos_reduced(double r)
 }
 
 /* sin(x + quadrant pi/2). */
-static inline double art_sin_shifted(double x, uint32_t quadrant)
-{
+static inline double art_sin_shifted(double x, uint32_t quadrant) {
     const double magic = 0x1.8p+52;
     double t = x * 0x1.45f306dc9c883p-1 + magic;
     double k = t - magic;
@@ -163,19 +152,16 @@ static inline double art_sin_shifted(double x, uint32_t quadrant)
     return quadrant & 2 ? -y : y;
 }
 
-static inline double art_sin(double x)
-{
+static inline double art_sin(double x) {
     return art_sin_shifted(x, 0);
 }
 
-static inline double art_cos(double x)
-{
+static inline double art_cos(double x) {
     return art_sin_shifted(x, 1);
 }
 
 /* base^exponent by repeated squaring, a fixed order of multiplications. */
-static inline double art_pow_u64(double base, uint64_t exponent)
-{
+static inline double art_pow_u64(double base, uint64_t exponent) {
     double power = 1.0;
     for (; exponent; exponent >>= 1) {
         power = exponent & 1 ? power * base : power;

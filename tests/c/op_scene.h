@@ -24,10 +24,10 @@ typedef struct scene {
     const char *name;
     unsigned code;
     const art_op *op;
-    art_ref_fn ref;           /* NULL: levels are compared with each other only */
-    art_op_args args;         /* dims of the actual batch, data of the inputs */
+    art_ref_fn ref;   /* NULL: levels are compared with each other only */
+    art_op_args args; /* dims of the actual batch, data of the inputs */
     art_attr attr[16];
-    int ws;                   /* slot of the workspace, -1 for none */
+    int ws; /* slot of the workspace, -1 for none */
 } scene;
 
 static art_pool *scene_pools[SCENE_THREADS];
@@ -78,8 +78,7 @@ static inline void *scene_operand(scene *s, unsigned slot, unsigned dtype, int b
                                   ...) {
     art_array *a = &s->args.operand[slot];
     va_list dims;
-    *a = (art_array){
-        .ndim = (uint8_t)ndim, .dtype = (uint8_t)dtype, .batched = (uint8_t)batched};
+    *a = (art_array){.ndim = (uint8_t)ndim, .dtype = (uint8_t)dtype, .batched = (uint8_t)batched};
     va_start(dims, ndim);
     for (int i = 0; i < ndim; i++) {
         a->dims[i] = (uint32_t)va_arg(dims, int);
@@ -168,8 +167,8 @@ static inline art_status scene_check(const scene *s, unsigned spare_rows, art_op
     }
     uint64_t need = s->op->workspace(args);
     if (s->ws >= 0 && need > 0) {
-        args->operand[s->ws] = (art_array){
-            .ndim = 1, .dtype = ART_DTYPE_U8, .bytes = need, .dims = {(uint32_t)need}};
+        args->operand[s->ws] =
+            (art_array){.ndim = 1, .dtype = ART_DTYPE_U8, .bytes = need, .dims = {(uint32_t)need}};
     }
     return s->op->check(args, err);
 }
@@ -282,7 +281,8 @@ static inline void scene_compare(const scene *s, void *const *base) {
     for (int i = 0; i < s->op->n_operands; i++) {
         for (size_t j = 0; out[i] && j < scene_elements(s, (unsigned)i); j++) {
             double got = value_at(base[i], s->args.operand[i].dtype, j), want = out[i][j];
-            if (!(fabs(got - want) <= tol[i][j]) && !(got == want) && !(isnan(got) && isnan(want))) {
+            if (!(fabs(got - want) <= tol[i][j]) && !(got == want) &&
+                !(isnan(got) && isnan(want))) {
                 printf("%s: slot %d element %zu is %.9g, exactly %.9g, off by %.3g of %.3g\n",
                        s->name, i, j, got, want, fabs(got - want), tol[i][j]);
                 expect_failures++;
@@ -323,9 +323,9 @@ static inline void scene_verify(scene *s) {
         scene_same(s, (variant){&levels[l], 3, 0, -1, -1}, base);
         for (size_t i = 0; i < sizeof scene_inplace / sizeof *scene_inplace; i++) {
             if (scene_inplace[i].code == s->code && writes(s, scene_inplace[i].output)) {
-                scene_same(s, (variant){&levels[l], 2, 1, scene_inplace[i].output,
-                                        scene_inplace[i].input},
-                           base);
+                scene_same(
+                    s, (variant){&levels[l], 2, 1, scene_inplace[i].output, scene_inplace[i].input},
+                    base);
             }
         }
     }

@@ -2,8 +2,8 @@
  * values, and the promise that compiled vector code gives the bits of the scalar function. */
 #include <math.h>
 
-#include "dispatch/levels.h"
 #include "core/cpu.h"
+#include "dispatch/levels.h"
 #include "expect.h"
 #include "ukernel/math.h"
 

@@ -174,6 +174,24 @@ static const pass linear_passes[N_PASSES] = {
      'b'},
 };
 
+static float *output_of(arrays *a, char output, size_t *count) {
+    *count = output == 'y' ? a->ny : output == 'x' ? a->nx : output == 'w' ? a->nw : a->nb;
+    return (output == 'y' ? a->y : output == 'x' ? a->x : output == 'w' ? a->w : a->b).data;
+}
+
+/* A workspace of exactly the bytes that the operation asks for, filled with NaN. */
+static void add_workspace(const pass *p, art_op_args *args, guarded *ws) {
+    uint64_t bytes = p->workspace(args);
+    int dims[1] = {(int)bytes};
+    *ws = guarded_new(bytes / sizeof(float));
+    fill_nan(ws->data, bytes / sizeof(float));
+    if (bytes) {
+        args->operand[p->ws] = describe(ws->data, 1, dims, 0);
+        args->operand[p->ws].dtype = ART_DTYPE_U8;
+        args->operand[p->ws].bytes = bytes;
+    }
+}
+
 /* Run one pass; the output array is NaN before. */
 static void run_pass(const pass *p, const test_case *t, arrays *a, unsigned level, unsigned threads,
                      bool linear) {
@@ -200,30 +218,12 @@ static void run_pass(const pass *p, const test_case *t, arrays *a, unsigned leve
             args.operand[p->slots[i]] = operands[i];
         }
     }
-    uint64_t bytes = p->workspace(&args);
-    a->ws = guarded_new(bytes / sizeof(float));
-    fill_nan(a->ws.data, bytes / sizeof(float));
-    int wsd[1] = {(int)bytes};
-    if (bytes) {
-        args.operand[p->ws] = describe(a->ws.data, 1, wsd, 0);
-        args.operand[p->ws].dtype = ART_DTYPE_U8;
-        args.operand[p->ws].bytes = bytes;
-    }
+    add_workspace(p, &args, &a->ws);
     art_error err = {{0}, NULL, 0};
-    art_status status = p->check(&args, &err);
-    if (status != ART_OK) {
-        printf("check: %s\n", err.text);
-    }
-    EXPECT(status == ART_OK);
-    guarded *out = p->output == 'y'   ? &a->y
-                   : p->output == 'x' ? &a->x
-                   : p->output == 'w' ? &a->w
-                                      : &a->b;
-    size_t count = p->output == 'y'   ? a->ny
-                   : p->output == 'x' ? a->nx
-                   : p->output == 'w' ? a->nw
-                                      : a->nb;
-    fill_nan(out->data, count);
+    EXPECT_STATUS(p->check(&args, &err), ART_OK, err, "");
+    size_t count;
+    float *out = output_of(a, p->output, &count);
+    fill_nan(out, count);
     EXPECT(p->run(&args, &err) == ART_OK);
     guarded_free(&a->ws);
 }
@@ -267,11 +267,6 @@ static void reference(char output, const test_case *t, const arrays *a, double *
     default:
         art_ref_conv_grad_b(&s, a->y.data, want, mag);
     }
-}
-
-static float *output_of(arrays *a, char output, size_t *count) {
-    *count = output == 'y' ? a->ny : output == 'x' ? a->nx : output == 'w' ? a->nw : a->nb;
-    return (output == 'y' ? a->y : output == 'x' ? a->x : output == 'w' ? a->w : a->b).data;
 }
 
 static void test_pass(const pass *p, const test_case *t, arrays *a, bool linear, const char *what) {

@@ -153,7 +153,7 @@ static void test_cross_entropy(void) {
 }
 
 static void test_transposes(void) {
-    static const int shapes[][4] = {{1, 1, 1, 1},  {2, 3, 5, 7},   {3, 4, 4, 16}, {1, 17, 1, 33},
+    static const int shapes[][4] = {{1, 1, 1, 1},  {2, 3, 5, 7},    {3, 4, 4, 16}, {1, 17, 1, 33},
                                     {2, 5, 3, 64}, {4, 31, 31, 40}, {1, 1, 1, 50}, {2, 40, 40, 1}};
     for (int i = 0; i < 8; i++) {
         const int *d = shapes[i], flat = d[1] * d[2] * d[3];

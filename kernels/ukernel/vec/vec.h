@@ -19,7 +19,8 @@ typedef struct art_vec_mask {
 } art_vec_mask;
 
 /* One step of stochastic gradient descent:
- * g = scale g + weight_decay w; buffer = momentum buffer + damp g; w -= lr (g or buffer or both). */
+ * g = scale g + weight_decay w; buffer = momentum buffer + damp g; w -= lr (g or buffer or both).
+ */
 typedef struct art_vec_sgd {
     float scale;
     float lr;
@@ -68,8 +69,8 @@ typedef struct art_vec_window {
 } art_vec_window;
 
 enum {
-    ART_VEC_MAX_ROWS = 64,   /* most rows of col_moments and col_dots: the bound on their error */
-    ART_VEC_NO_PLACE = 255,  /* idx of a window that lies in the padding alone */
+    ART_VEC_MAX_ROWS = 64,  /* most rows of col_moments and col_dots: the bound on their error */
+    ART_VEC_NO_PLACE = 255, /* idx of a window that lies in the padding alone */
 };
 
 /* What is not plain from the parameters:

@@ -20,51 +20,39 @@ typedef float loose __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), m
 
 /* ---- element by element ---- */
 
-void FN(relu)(float *y, const float *x, size_t n)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+void FN(relu)(float *y, const float *x, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = x[i] <= 0.0f ? 0.0f : x[i]; /* false for NaN */
     }
 }
 
-void FN(relu_grad)(float *dx, const float *y, const float *dy, size_t n)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+void FN(relu_grad)(float *dx, const float *y, const float *dy, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         float d = dy[i];
         dx[i] = y[i] > 0.0f ? d : 0.0f;
     }
 }
 
-void FN(tanh)(float *y, const float *x, size_t n)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+void FN(tanh)(float *y, const float *x, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = art_tanhf(x[i]);
     }
 }
 
-void FN(tanh_grad)(float *dx, const float *y, const float *dy, size_t n)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+void FN(tanh_grad)(float *dx, const float *y, const float *dy, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         dx[i] = dy[i] * (1.0f - y[i] * y[i]);
     }
 }
 
-void FN(add)(float *y, const float *a, const float *b, size_t n)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+void FN(add)(float *y, const float *a, const float *b, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = a[i] + b[i];
     }
 }
 
-void FN(scale)(float *y, const float *x, float k, size_t n)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+void FN(scale)(float *y, const float *x, float k, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = x[i] * k;
     }
 }
@@ -72,16 +60,13 @@ void FN(scale)(float *y, const float *x, float k, size_t n)
 enum { MASK_BLOCKS = 16 };
 
 /* Random words of MASK_BLOCKS consecutive Philox blocks, word w of block b at out[4 b + w]. */
-INLINE void random_words(uint32_t out[4 * MASK_BLOCKS], const art_vec_mask *mask, uint64_t block)
-{
+INLINE void random_words(uint32_t out[4 * MASK_BLOCKS], const art_vec_mask *mask, uint64_t block) {
     const uint32_t seed0 = (uint32_t)mask->seed, seed1 = (uint32_t)(mask->seed >> 32);
     const uint32_t stream0 = (uint32_t)mask->stream, stream1 = (uint32_t)(mask->stream >> 32);
-    IVDEP for (uint32_t b = 0; b < MASK_BLOCKS; b++)
-    {
+    IVDEP for (uint32_t b = 0; b < MASK_BLOCKS; b++) {
         uint32_t c0 = (uint32_t)(block + b), c1 = (uint32_t)((block + b) >> 32);
         uint32_t c2 = stream0, c3 = stream1, k0 = seed0, k1 = seed1;
-        _Pragma("GCC unroll 10") for (int round = 0; round < ART_PHILOX_ROUNDS; round++)
-        {
+        _Pragma("GCC unroll 10") for (int round = 0; round < ART_PHILOX_ROUNDS; round++) {
             art_philox_round(&c0, &c1, &c2, &c3, k0, k1);
             k0 += ART_PHILOX_W0;
             k1 += ART_PHILOX_W1;
@@ -93,8 +78,7 @@ INLINE void random_words(uint32_t out[4 * MASK_BLOCKS], const art_vec_mask *mask
     }
 }
 
-void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask, uint64_t first)
-{
+void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask, uint64_t first) {
     uint32_t words[4 * MASK_BLOCKS];
     for (size_t done = 0; done < n;) {
         uint64_t index = first + done;
@@ -103,8 +87,7 @@ void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask, u
         const float *from = x + done;
         float *to = y + done;
         random_words(words, mask, index >> 2);
-        IVDEP for (size_t i = 0; i < count; i++)
-        {
+        IVDEP for (size_t i = 0; i < count; i++) {
             float kept = from[i] * mask->scale;
             to[i] = words[skip + i] >> 8 >= mask->threshold ? kept : 0.0f;
         }
@@ -113,10 +96,8 @@ void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask, u
 }
 
 /* One loop per combination of the flags, each without branches. */
-INLINE void sgd_loop(float *w, const float *g, float *buffer, size_t n, art_vec_sgd k)
-{
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+INLINE void sgd_loop(float *w, const float *g, float *buffer, size_t n, art_vec_sgd k) {
+    IVDEP for (size_t i = 0; i < n; i++) {
         float d = g[i] * k.scale + k.weight_decay * w[i];
         if (buffer) {
             float b = k.first ? d : k.momentum * buffer[i] + k.damp * d;
@@ -127,8 +108,7 @@ INLINE void sgd_loop(float *w, const float *g, float *buffer, size_t n, art_vec_
     }
 }
 
-void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sgd *k)
-{
+void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sgd *k) {
     art_vec_sgd c = *k;
     if (!buffer) {
         sgd_loop(w, g, NULL, n, c);
@@ -147,11 +127,9 @@ void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sg
     }
 }
 
-void FN(adam)(float *w, const float *g, float *m, float *v, size_t n, const art_vec_adam *k)
-{
+void FN(adam)(float *w, const float *g, float *m, float *v, size_t n, const art_vec_adam *k) {
     const art_vec_adam c = *k;
-    IVDEP for (size_t i = 0; i < n; i++)
-    {
+    IVDEP for (size_t i = 0; i < n; i++) {
         float d = g[i] * c.scale + c.weight_decay * w[i];
         float first = m[i] + c.rest1 * (d - m[i]);
         float second = c.beta2 * v[i] + c.rest2 * (d * d);
@@ -165,8 +143,7 @@ void FN(adam)(float *w, const float *g, float *m, float *v, size_t n, const art_
 
 enum { LANES = 16 };
 
-INLINE double fold(double acc[LANES])
-{
+INLINE double fold(double acc[LANES]) {
     for (int half = LANES / 2; half > 0; half /= 2) {
         for (int j = 0; j < half; j++) {
             acc[j] += acc[j + half];
@@ -175,8 +152,7 @@ INLINE double fold(double acc[LANES])
     return acc[0];
 }
 
-double FN(sum_squares)(const float *x, size_t n)
-{
+double FN(sum_squares)(const float *x, size_t n) {
     double acc[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -191,8 +167,7 @@ double FN(sum_squares)(const float *x, size_t n)
     return fold(acc);
 }
 
-INLINE void error_block(double *acc, float *dy, const float *y, const float *t, float k, size_t n)
-{
+INLINE void error_block(double *acc, float *dy, const float *y, const float *t, float k, size_t n) {
     float e[LANES];
     for (size_t j = 0; j < n; j++) {
         e[j] = y[j] - t[j];
@@ -205,8 +180,7 @@ INLINE void error_block(double *acc, float *dy, const float *y, const float *t, 
     }
 }
 
-double FN(squared_error)(float *dy, const float *y, const float *t, float k, size_t n)
-{
+double FN(squared_error)(float *dy, const float *y, const float *t, float k, size_t n) {
     double acc[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -216,8 +190,7 @@ double FN(squared_error)(float *dy, const float *y, const float *t, float k, siz
     return fold(acc);
 }
 
-float FN(row_max)(const float *x, size_t n)
-{
+float FN(row_max)(const float *x, size_t n) {
     float best[LANES];
     size_t i = 0;
     for (int j = 0; j < LANES; j++) {
@@ -238,8 +211,7 @@ float FN(row_max)(const float *x, size_t n)
     return best[0];
 }
 
-INLINE void exp_block(double *acc, float *e, const float *x, float max, size_t n)
-{
+INLINE void exp_block(double *acc, float *e, const float *x, float max, size_t n) {
     float v[LANES];
     for (size_t j = 0; j < n; j++) {
         v[j] = art_expf(x[j] - max);
@@ -252,8 +224,7 @@ INLINE void exp_block(double *acc, float *e, const float *x, float max, size_t n
     }
 }
 
-double FN(exp_sum)(float *e, const float *x, float max, size_t n)
-{
+double FN(exp_sum)(float *e, const float *x, float max, size_t n) {
     double acc[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -266,14 +237,14 @@ double FN(exp_sum)(float *e, const float *x, float max, size_t n)
 /* ---- reductions over rows, one result per column, rows in ascending order ----
  *
  * A column's result does not depend on its neighbours, so the last register may overlap the one
- * before and compute some columns twice. Narrow arrays use registers of four, then single floats. */
+ * before and compute some columns twice. Narrow arrays use registers of four, then single floats.
+ */
 
 typedef float quad __attribute__((vector_size(16)));
 typedef float loose_quad __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* First column of the register after the one at c, n when there is none. */
-INLINE size_t next_register(size_t c, size_t width, size_t n)
-{
+INLINE size_t next_register(size_t c, size_t width, size_t n) {
     return c + width >= n ? n : c + 2 * width > n ? n - width : c + width;
 }
 
@@ -281,8 +252,7 @@ INLINE size_t next_register(size_t c, size_t width, size_t n)
  * unaligned memory. */
 #define COLUMNS(name, type, memory)                                                                \
     INLINE void moments_##name(float *shift, float *sum, float *squares, const float *x,           \
-                               size_t rows, size_t ld, float per_row)                              \
-    {                                                                                              \
+                               size_t rows, size_t ld, float per_row) {                            \
         type s = {0}, r = {0}, q = {0};                                                            \
         for (size_t i = 0; i < rows; i++) {                                                        \
             s += *(const memory *)(x + i * ld);                                                    \
@@ -298,8 +268,7 @@ INLINE size_t next_register(size_t c, size_t width, size_t n)
         *(memory *)squares = q;                                                                    \
     }                                                                                              \
     INLINE void dots_##name(float *sum, float *dot, const float *dy, const float *x,               \
-                            const float *mean, size_t rows, size_t ld)                             \
-    {                                                                                              \
+                            const float *mean, size_t rows, size_t ld) {                           \
         type s = {0}, p = {0}, k = *(const memory *)mean;                                          \
         for (size_t i = 0; i < rows; i++) {                                                        \
             type d = *(const memory *)(dy + i * ld);                                               \
@@ -309,8 +278,7 @@ INLINE size_t next_register(size_t c, size_t width, size_t n)
         *(memory *)sum = s;                                                                        \
         *(memory *)dot = p;                                                                        \
     }                                                                                              \
-    INLINE void sums_##name(float *sum, const float *dy, size_t rows, size_t ld)                   \
-    {                                                                                              \
+    INLINE void sums_##name(float *sum, const float *dy, size_t rows, size_t ld) {                 \
         type s = {0};                                                                              \
         for (size_t i = 0; i < rows; i++) {                                                        \
             s += *(const memory *)(dy + i * ld);                                                   \
@@ -342,8 +310,7 @@ COLUMNS(one, single, loose_single)
     }
 
 void FN(col_moments)(float *shift, float *sum, float *squares, const float *x, size_t rows,
-                     size_t ld, size_t n)
-{
+                     size_t ld, size_t n) {
     const float per_row = 1.0f / (float)rows;
 #define MOMENTS(name, c)                                                                           \
     moments_##name(shift + (c), sum + (c), squares + (c), x + (c), rows, ld, per_row)
@@ -351,8 +318,7 @@ void FN(col_moments)(float *shift, float *sum, float *squares, const float *x, s
 }
 
 void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const float *mean,
-                  size_t rows, size_t ld, size_t n)
-{
+                  size_t rows, size_t ld, size_t n) {
 #define DOTS(name, c) dots_##name(sum + (c), dot + (c), dy + (c), x + (c), mean + (c), rows, ld)
 #define SUMS(name, c) sums_##name(sum + (c), dy + (c), rows, ld)
     if (x) {
@@ -365,35 +331,29 @@ void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const
 /* ---- rows of columns with one set of constants per column ---- */
 
 void FN(normalise)(float *y, const float *x, size_t rows, size_t ld, size_t n,
-                   const art_vec_affine *k)
-{
+                   const art_vec_affine *k) {
     const float *mean = k->mean, *slope = k->slope, *shift = k->shift;
     for (size_t i = 0; i < rows; i++) {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             y[i * ld + c] = (x[i * ld + c] - mean[c]) * slope[c] + shift[c];
         }
     }
 }
 
 void FN(normalise_grad)(float *dx, const float *dy, const float *x, size_t rows, size_t ld,
-                        size_t n, const art_vec_centred *k)
-{
+                        size_t n, const art_vec_centred *k) {
     const float *mean = k->mean, *dy_mean = k->dy_mean, *dot = k->dot, *slope = k->slope;
     for (size_t i = 0; i < rows; i++) {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             size_t at = i * ld + c;
             dx[at] = ((dy[at] - dy_mean[c]) - (x[at] - mean[c]) * dot[c]) * slope[c];
         }
     }
 }
 
-void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, size_t n, const float *k)
-{
+void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, size_t n, const float *k) {
     for (size_t i = 0; i < rows; i++) {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             y[i * ld + c] = x[i * ld + c] * k[c];
         }
     }
@@ -402,38 +362,32 @@ void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, size_t n, 
 /* ---- windows ---- */
 
 /* First and last window (in out positions) that cover padded coordinate `at` = in + pad. */
-INLINE int32_t first_window(int32_t at, int32_t kernel, int32_t stride, int32_t dil)
-{
+INLINE int32_t first_window(int32_t at, int32_t kernel, int32_t stride, int32_t dil) {
     int32_t reach = at - (kernel - 1) * dil;
     return reach <= 0 ? 0 : (reach - 1) / stride + 1;
 }
 
-INLINE int32_t last_window(int32_t at, int32_t stride, int32_t out)
-{
+INLINE int32_t last_window(int32_t at, int32_t stride, int32_t out) {
     return at / stride < out - 1 ? at / stride : out - 1;
 }
 
-INLINE void take_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n)
-{
+INLINE void take_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n) {
     if (idx) {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             float v = x[c], m = y[c];
             int take = (v > m) | (v != v);
             y[c] = take ? v : m;
             idx[c] = take ? place : idx[c];
         }
     } else {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             float v = x[c], m = y[c];
             y[c] = (v > m) | (v != v) ? v : m;
         }
     }
 }
 
-INLINE void start_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n)
-{
+INLINE void start_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n) {
     for (size_t c = 0; c < n; c++) {
         y[c] = x ? x[c] : -INFINITY;
     }
@@ -442,8 +396,7 @@ INLINE void start_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, 
     }
 }
 
-void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w, int32_t oh)
-{
+void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w, int32_t oh) {
     const size_t n = w->channels;
     for (int32_t ow = 0; ow < w->out_w; ow++) {
         int started = 0;
@@ -476,17 +429,14 @@ void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_windo
 }
 
 INLINE void collect_maxima(float *dx, const float *dy, const uint8_t *idx, uint8_t place,
-                           int started, size_t n)
-{
+                           int started, size_t n) {
     if (started) {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             float d = dy[c];
             dx[c] += idx[c] == place ? d : 0.0f;
         }
     } else {
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             float d = dy[c];
             dx[c] = idx[c] == place ? d : 0.0f;
         }
@@ -494,8 +444,7 @@ INLINE void collect_maxima(float *dx, const float *dy, const uint8_t *idx, uint8
 }
 
 void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx, const art_vec_window *w,
-                          int32_t ih)
-{
+                          int32_t ih) {
     const size_t n = w->channels;
     const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
     for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
@@ -512,8 +461,7 @@ void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx, const 
                 size_t at = ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
                 int32_t kh = w->dil_h > 1 ? down / w->dil_h : down;
                 int32_t kw = w->dil_w > 1 ? right / w->dil_w : right;
-                collect_maxima(dx, dy + at, idx + at, (uint8_t)(kh * w->kernel_w + kw), started,
-                               n);
+                collect_maxima(dx, dy + at, idx + at, (uint8_t)(kh * w->kernel_w + kw), started, n);
                 started = 1;
             }
         }
@@ -525,15 +473,13 @@ void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx, const 
 
 /* Part of window `o` inside the image: [*from, *to). */
 INLINE void inner_part(int32_t o, int32_t kernel, int32_t stride, int32_t pad, int32_t in,
-                       int32_t *from, int32_t *to)
-{
+                       int32_t *from, int32_t *to) {
     int32_t start = o * stride - pad;
     *from = start < 0 ? 0 : start;
     *to = start + kernel > in ? in : start + kernel;
 }
 
-void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t oh)
-{
+void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t oh) {
     const size_t n = w->channels;
     int32_t h0, h1, w0, w1;
     inner_part(oh, w->kernel_h, w->stride_h, w->pad_h, w->in_h, &h0, &h1);
@@ -543,23 +489,20 @@ void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t 
         for (int32_t ih = h0; ih < h1; ih++) {
             for (int32_t iw = w0; iw < w1; iw++) {
                 const float *from = x + ((size_t)ih * (size_t)w->in_w + (size_t)iw) * n;
-                IVDEP for (size_t c = 0; c < n; c++)
-                {
+                IVDEP for (size_t c = 0; c < n; c++) {
                     y[c] += from[c];
                 }
             }
         }
         float count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
                                            : (float)(h1 - h0) * (float)(w1 - w0);
-        IVDEP for (size_t c = 0; c < n; c++)
-        {
+        IVDEP for (size_t c = 0; c < n; c++) {
             y[c] /= count;
         }
     }
 }
 
-void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, int32_t ih)
-{
+void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, int32_t ih) {
     const size_t n = w->channels;
     const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
     for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
@@ -573,8 +516,7 @@ void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, i
                 float count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
                                                    : (float)(h1 - h0) * (float)(w1 - w0);
                 const float *from = dy + ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
-                IVDEP for (size_t c = 0; c < n; c++)
-                {
+                IVDEP for (size_t c = 0; c < n; c++) {
                     dx[c] += from[c] / count;
                 }
             }
