@@ -1,7 +1,7 @@
 #include "core/rng.h"
 
+#include "core/math.h"
 #include "core/philox.h"
-#include "ukernel/math.h"
 
 void art_philox(uint64_t seed, uint64_t stream, uint64_t block, uint32_t out[4]) {
     uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);

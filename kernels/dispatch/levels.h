@@ -13,9 +13,9 @@
 #include "ukernel/ukernel.h"
 
 typedef struct art_level {
-    const char *name;         /* "c", "vec_sse2", ...: written to logs and checkpoints */
-    uint32_t features;        /* ART_CPU_* bits that must be present */
-    art_ukernels kernels;     /* defined by ukernel/ukernel.h */
+    const char *name;     /* "c", "vec_sse2", ...: written to logs and checkpoints */
+    uint32_t features;    /* ART_CPU_* bits that must be present */
+    art_ukernels kernels; /* defined by ukernel/ukernel.h */
 } art_level;
 
 /* All levels compiled for this architecture, worst first; count in *n. */

@@ -1,8 +1,8 @@
 /* armtrain: train neural networks from a plan file inside a fixed arena.
  *
  * The whole public C interface. A plan (docs/plan-format.md) is opened into an engine; after
- * art_engine_open returns nothing is allocated any more. All functions return a status; details go to
- * the caller's art_error. An engine is used by one thread at a time. */
+ * art_engine_open returns nothing is allocated any more. All functions return a status; details go
+ * to the caller's art_error. An engine is used by one thread at a time. */
 #ifndef ARMTRAIN_H
 #define ARMTRAIN_H
 
@@ -42,19 +42,19 @@ typedef struct art_options {
 /* Where a training run stands; stored in checkpoints, everything that a resume needs. */
 typedef struct art_run_state {
     uint64_t seed;
-    uint64_t step;            /* optimiser steps done since initialisation */
-    uint64_t epoch;           /* epochs completed */
-    uint64_t position;        /* samples of the current epoch already used */
-    uint64_t loss_samples;    /* samples in loss_sum */
-    double loss_sum;          /* sum over samples of the losses of the current epoch */
+    uint64_t step;         /* optimiser steps done since initialisation */
+    uint64_t epoch;        /* epochs completed */
+    uint64_t position;     /* samples of the current epoch already used */
+    uint64_t loss_samples; /* samples in loss_sum */
+    double loss_sum;       /* sum over samples of the losses of the current epoch */
     double learning_rate_scale;
-    uint64_t n_train;         /* samples of the training data, 0 if unknown */
+    uint64_t n_train; /* samples of the training data, 0 if unknown */
 } art_run_state;
 
 typedef struct art_info {
     uint64_t arena_bytes;
     uint32_t batch_size;
-    uint32_t threads;         /* threads in use */
+    uint32_t threads; /* threads in use */
     uint32_t n_tensors;
     uint32_t n_steps;
     uint32_t target_is_label; /* 1: targets are class indices i32[N]; 0: float32 arrays */

@@ -1,8 +1,8 @@
 /* Softmax cross entropy of logits [N, classes] with labels i32[N], mean over N.
  * -log softmax(x)[t] = log(sum exp(x - max)) - (x[t] - max): finite for all finite logits. */
+#include "core/math.h"
 #include "ops/op_functions.h"
 #include "ops/spans.h"
-#include "ukernel/math.h"
 
 _Static_assert((int)ART_CROSS_ENTROPY_GRAD_LOGITS == (int)ART_CROSS_ENTROPY_EVAL_LOGITS &&
                    (int)ART_CROSS_ENTROPY_GRAD_TARGET == (int)ART_CROSS_ENTROPY_EVAL_TARGET &&

@@ -9,7 +9,7 @@
 #include "core/status.h"
 #include "dispatch/levels.h"
 
-/* One operand as the engine hands it over; all zero (ndim 0, data NULL) for an absent optional one. */
+/* One operand as the engine hands it over; all zero (no dimensions) for an absent optional one. */
 typedef struct art_array {
     void *data;
     uint64_t bytes;              /* planned bytes of the tensor (never exceeded) */
@@ -29,16 +29,16 @@ typedef struct art_op_args {
     art_array operand[ART_MAX_OPERANDS];
     const art_attr *attr;
     unsigned n_operands;
-    unsigned threads;           /* threads the workspace is planned for (>= pool threads) */
+    unsigned threads; /* threads the workspace is planned for (>= pool threads) */
     art_pool *pool;
     const art_level *level;
     uint64_t seed;
-    uint64_t step;              /* optimiser steps done before this one */
+    uint64_t step; /* optimiser steps done before this one */
     double learning_rate_scale;
 } art_op_args;
 
-/* Shapes, dtypes, attributes and sizes at the planned batch: refuses anything on which run could read
- * or write outside its operands. Called once when the plan is opened; run trusts it. */
+/* Shapes, dtypes, attributes and sizes at the planned batch: refuses anything on which run could
+ * read or write outside its operands. Called once when the plan is opened; run trusts it. */
 typedef art_status (*art_op_check)(const art_op_args *args, art_error *err);
 /* Scratch bytes needed at the planned batch for args->threads, the maximum over all kernel levels
  * of all architectures: a function of shapes and threads only, mirrored by
@@ -51,10 +51,10 @@ typedef struct art_op {
     const char *name;
     uint8_t n_operands;
     uint8_t n_attrs;
-    const char *attr_kinds;                 /* 'i' or 'f' per slot */
-    uint8_t access[ART_MAX_OPERANDS];       /* ART_ACCESS_* | ART_ACCESS_OPTIONAL */
+    const char *attr_kinds;           /* 'i' or 'f' per slot */
+    uint8_t access[ART_MAX_OPERANDS]; /* ART_ACCESS_* | ART_ACCESS_OPTIONAL */
     art_op_check check;
-    art_op_workspace workspace;             /* NULL: none */
+    art_op_workspace workspace; /* NULL: none */
     art_op_run run;
 } art_op;
 

@@ -1,9 +1,9 @@
 /* SGD and Adam with torch's definitions. Scalars are computed in double and rounded once. */
 #include <math.h>
 
+#include "core/math.h"
 #include "ops/op_functions.h"
 #include "ops/spans.h"
-#include "ukernel/math.h"
 
 /* All of slots [0, n) are float arrays of w's size, none batched; optional ones may be absent. */
 static art_status check_arrays(const art_op_args *args, const char *const *names, unsigned n,

@@ -15,8 +15,7 @@ typedef struct guarded {
     float *data; /* ends at the protected page */
 } guarded;
 
-static inline guarded guarded_new(size_t floats)
-{
+static inline guarded guarded_new(size_t floats) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = floats * sizeof(float);
     size_t body = (bytes + page - 1) / page * page;
     guarded g = {.map_bytes = body + page};
@@ -28,14 +27,12 @@ static inline guarded guarded_new(size_t floats)
     return g;
 }
 
-static inline void guarded_free(guarded *g)
-{
+static inline void guarded_free(guarded *g) {
     munmap(g->map, g->map_bytes);
 }
 
 /* Reproducible values in [-1, 1). */
-static inline void fill_random(float *out, size_t count, uint32_t seed)
-{
+static inline void fill_random(float *out, size_t count, uint32_t seed) {
     uint32_t state = seed * 2654435761u + 12345u;
     for (size_t i = 0; i < count; i++) {
         state = state * 1664525u + 1013904223u;
@@ -43,8 +40,7 @@ static inline void fill_random(float *out, size_t count, uint32_t seed)
     }
 }
 
-static inline void fill_nan(float *out, size_t count)
-{
+static inline void fill_nan(float *out, size_t count) {
     for (size_t i = 0; i < count; i++) {
         out[i] = NAN;
     }

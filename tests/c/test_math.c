@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "core/cpu.h"
+#include "core/math.h"
 #include "dispatch/levels.h"
 #include "expect.h"
-#include "ukernel/math.h"
 
 /* One unit in the last place of a float or double of this size. */
 static double ulp_float(double x) {

@@ -136,6 +136,20 @@ static void test_nan(void) {
     }
 }
 
+/* The table of every level has every function of the family. */
+static void test_tables(void) {
+    unsigned n;
+    const art_level *levels = art_levels(&n);
+    for (unsigned l = 0; l < n; l++) {
+#define ART_VEC(name, result, parameters) EXPECT(levels[l].kernels.vec.name != NULL);
+#include "ukernel/vec/vec.def"
+#undef ART_VEC
+    }
+    for (unsigned code = 1; code < ART_OP_END; code++) {
+        EXPECT(art_op_find(code) != NULL);
+    }
+}
+
 /* ---- batch norm of one value ---- */
 
 static scene batchnorm(int n, int h, int w, int c) {
@@ -307,6 +321,7 @@ int main(void) {
     test_correct();
     test_clip();
     test_nan();
+    test_tables();
     test_batchnorm_of_one();
     test_refusals();
     scene_close_pools();

@@ -4,8 +4,8 @@
  * Element-wise loops are plain and left to the compiler; IVDEP tells it that arrays are either
  * the same or disjoint. Reductions spell out their partial results. Nothing here may depend on
  * alignment, on the place of a tile, or on contraction of a product into a sum. */
+#include "core/math.h"
 #include "core/philox.h"
-#include "ukernel/math.h"
 #include "ukernel/vec/vec.h"
 
 #define ART_PASTE2(a, b, c) a##b##_##c

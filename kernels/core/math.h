@@ -8,8 +8,8 @@
  *   art_tanhf  2.6   every float
  *   art_log    1.0   every double; log 0 = -inf, NaN below 0
  *   art_sin, art_cos  2.5  for |x| <= 2^20, nothing promised beyond */
-#ifndef ART_UKERNEL_MATH_H
-#define ART_UKERNEL_MATH_H
+#ifndef ART_CORE_MATH_H
+#define ART_CORE_MATH_H
 
 #include <math.h>
 #include <stdint.h>
