@@ -29,6 +29,9 @@ class DType(IntEnum):
 _ITEMSIZE = {DType.F32: 4, DType.F64: 8, DType.I32: 4, DType.U8: 1, DType.I64: 8}
 
 
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
 def nbytes(dims: tuple[int, ...], dtype: DType) -> int:
     """Return the bytes of a dense array of `dims` elements of `dtype`."""
     return prod(dims) * dtype.itemsize
@@ -43,9 +46,5 @@ def format_bytes(size_bytes: int) -> str:
     """Return bytes for people: '640 B', '12.5 KiB', '3.21 MiB'."""
     if size_bytes < 1024:
         return f"{size_bytes} B"
-    value, unit = float(size_bytes), "B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        value /= 1024
-        if value < 1024:
-            break
-    return f"{value:.2f} {unit}"
+    power = min((size_bytes.bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{size_bytes / 1024**power:.2f} {_UNITS[power]}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tokenize
 import zipfile
 from collections.abc import Iterable
 from math import prod
@@ -15,6 +16,17 @@ from numpy.typing import NDArray
 from armtrain.errors import DataError
 
 __all__ = ["NpzWriter", "parse_npy_header"]
+
+
+# What numpy's header parsers raise on damaged headers, old ones through tokenize.
+_MALFORMED = (
+    ValueError,
+    SyntaxError,
+    TypeError,
+    RecursionError,
+    MemoryError,
+    tokenize.TokenError,
+)
 
 
 def parse_npy_header(name: str, header: bytes) -> tuple[tuple[int, ...], np.dtype[Any], int]:
@@ -42,7 +54,7 @@ def parse_npy_header(name: str, header: bytes) -> tuple[tuple[int, ...], np.dtyp
         if version not in readers:
             raise ValueError(f"format version {version[0]}.{version[1]}")
         shape, fortran_order, dtype = readers[version](stream)
-    except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+    except _MALFORMED as error:
         reason = str(error).split("\n")[0][:200]
         raise DataError(f"{name} is no usable npy array ({reason}); save it again") from error
     if dtype.hasobject or dtype.names or dtype.kind not in "fiub":

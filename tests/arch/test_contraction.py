@@ -22,7 +22,10 @@ pytestmark = pytest.mark.skipif(
 def disassembly(path: Path) -> str:
     """Return the instructions of an object file."""
     return subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", str(path)], capture_output=True, text=True, check=True
+        ["objdump", "-d", "--no-show-raw-insn", str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
 
 

@@ -72,10 +72,14 @@ class NormThenRelu(nn.Module):
 
 
 def test_batch_norm_then_relu_in_place(tmp_path: Path) -> None:
-    """x = [1..4], gamma 2, upstream [1, 1, 1, 3]: output, dgamma, dbeta and dx as by hand."""
+    """For x = [1..4], gamma 2, upstream [1, 1, 1, 3]: output, dgamma, dbeta and dx as by hand."""
     trainer = at.Trainer(plan_of(NormThenRelu(), (5, 1, 1), 4))
-    set_weights(trainer, tmp_path, conv__weight=np.array([1, 0, 0, 0, 0]).reshape(1, 5, 1, 1),
-                bn__weight=[2.0])
+    set_weights(
+        trainer,
+        tmp_path,
+        conv__weight=np.array([1, 0, 0, 0, 0]).reshape(1, 5, 1, 1),
+        bn__weight=[2.0],
+    )
     x = np.concatenate([np.arange(1, 5)[:, None], np.eye(4)], axis=1).astype(np.float32)
     x = x.reshape(4, 5, 1, 1)
     out = np.array([0.0, 0.0, 0.894427, 2.683282], np.float32)
@@ -111,8 +115,13 @@ def test_global_norm_clipping(
 def small_net() -> nn.Module:
     """Return a net with a convolution, pooling and two linear layers."""
     return nn.Sequential(
-        nn.Conv2d(2, 6, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
-        nn.Linear(6 * 4 * 4, 12), nn.Tanh(), nn.Linear(12, 5),
+        nn.Conv2d(2, 6, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(6 * 4 * 4, 12),
+        nn.Tanh(),
+        nn.Linear(12, 5),
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import signal
 import subprocess
@@ -23,6 +24,7 @@ from armtrain import nn, optim
 ROOT = Path(__file__).resolve().parents[2]
 RUN = ROOT / "build" / "armtrain-run"
 DATA = "random:samples=200,seed=3"
+LOGGED = ("epoch", "kernel_level", "train_loss", "val_loss", "val_accuracy", "arena_bytes")
 
 
 class Residual(nn.Module):
@@ -48,7 +50,9 @@ class Residual(nn.Module):
         return self.fc(self.drop(self.flatten(self.pool(x))))
 
 
-def residual_plan(threads: int = 1, clip_norm: float | None = None, batch_size: int = 16) -> at.Plan:
+def residual_plan(
+    threads: int = 1, clip_norm: float | None = None, batch_size: int = 16
+) -> at.Plan:
     """Return a plan of `Residual` with momentum."""
     return at.plan(
         Residual(),
@@ -104,8 +108,9 @@ def test_threads_do_not_change_a_bit(
 ) -> None:
     """1 thread = 2 threads = 4 threads."""
     out = tmp_path / "w.safetensors"
-    run_ok([str(RUN), str(plan_file), "--data", DATA, "--epochs", "2", "--save", str(out)]
-           + ["--threads", str(min(threads, len(__import__("os").sched_getaffinity(0))))])
+    usable = min(threads, len(os.sched_getaffinity(0)))
+    options = ["--epochs", "2", "--save", str(out), "--threads", str(usable)]
+    run_ok([str(RUN), str(plan_file), "--data", DATA, *options])
     assert digest(out) == reference_digest
     trainer = at.Trainer(str(plan_file), seed=0, threads=threads)
     trainer.fit(DATA, epochs=2)
@@ -120,18 +125,16 @@ def test_planned_threads_do_not_change_a_bit(reference_digest: str, tmp_path: Pa
     assert train_python(path, tmp_path / "w.safetensors") == reference_digest
 
 
-def test_python_equals_armtrain_run(
-    plan_file: Path, reference_digest: str, tmp_path: Path
-) -> None:
+def test_python_equals_armtrain_run(plan_file: Path, reference_digest: str, tmp_path: Path) -> None:
     """The static binary writes the same weights and the same losses."""
     out, log_c, log_py = tmp_path / "w.safetensors", tmp_path / "c.jsonl", tmp_path / "py.jsonl"
-    run_ok([str(RUN), str(plan_file), "--data", DATA, "--validation", DATA, "--epochs", "2"]
-           + ["--save", str(out), "--log", str(log_c)])
+    options = ["--validation", DATA, "--epochs", "2", "--save", str(out), "--log", str(log_c)]
+    run_ok([str(RUN), str(plan_file), "--data", DATA, *options])
     assert digest(out) == reference_digest
     train_python(plan_file, out, "--validation", DATA, "--log", log_py)
     rows = [[json.loads(line) for line in p.read_text().splitlines()] for p in (log_c, log_py)]
     for ours, theirs in zip(*rows, strict=True):
-        for key in ("epoch", "kernel_level", "train_loss", "val_loss", "val_accuracy", "arena_bytes"):
+        for key in LOGGED:
             assert ours[key] == theirs[key], key
 
 
@@ -215,8 +218,14 @@ def test_trainable_tensors_change_and_frozen_ones_do_not() -> None:
     net.conv1.requires_grad_(False)
     net.bn1.requires_grad_(False)
     net.bn1.eval()
-    plan = at.plan(net, input_shape=(3, 12, 12), batch_size=16, loss=nn.CrossEntropyLoss(),
-                   optimizer=optim.SGD(lr=0.1, weight_decay=0.01), threads=1)
+    plan = at.plan(
+        net,
+        input_shape=(3, 12, 12),
+        batch_size=16,
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.SGD(lr=0.1, weight_decay=0.01),
+        threads=1,
+    )
     trainer = at.Trainer(plan, seed=0)
     before = {k: v.copy() for k, v in trainer.state_dict().items()}
     trainer.fit("random:samples=64", epochs=1)
