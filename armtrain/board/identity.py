@@ -17,7 +17,15 @@ from pathlib import Path
 from armtrain.board.schema import read_table
 from armtrain.errors import PlanError
 
-__all__ = ["CAPTURE", "Identity", "System", "read_identity", "read_system", "read_text"]
+__all__ = [
+    "CAPTURE",
+    "Identity",
+    "System",
+    "is_captured",
+    "read_identity",
+    "read_system",
+    "read_text",
+]
 
 CAPTURE = "capture.toml"
 _TREES = ("proc/device-tree", "sys/firmware/devicetree/base")
@@ -70,7 +78,9 @@ class Identity:
     models : tuple of str
         Names of the machine, most trustworthy first.
     parts : tuple of (int, int)
-        Implementer and part of every processor, in the order of /proc/cpuinfo.
+        Implementer and part of every processor, in the order of /proc/cpuinfo; ARM only.
+    processors : int
+        Processors in /proc/cpuinfo.
     features : tuple of str
         Words of the first Features line; empty when there is none.
     """
@@ -79,6 +89,7 @@ class Identity:
     models: tuple[str, ...]
     parts: tuple[tuple[int, int], ...]
     features: tuple[str, ...]
+    processors: int = 0
 
 
 def read_text(path: Path) -> str | None:
@@ -87,6 +98,11 @@ def read_text(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
+
+
+def is_captured(root: Path) -> bool:
+    """Say whether `root` holds a captured machine and not this one."""
+    return root != Path("/") and (root / CAPTURE).is_file()
 
 
 def read_system(root: Path = Path("/"), directory: str | None = None) -> System:
@@ -104,7 +120,7 @@ def read_system(root: Path = Path("/"), directory: str | None = None) -> System:
         When `root` holds a `capture.toml` that is not valid.
     """
     path = root / CAPTURE
-    if root != Path("/") and path.is_file():
+    if is_captured(root):
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -146,6 +162,7 @@ def read_identity(root: Path = Path("/")) -> Identity:
         models=tuple(m for m in models if not m.isdecimal()),
         parts=tuple(_parts(entries)),
         features=tuple(next(iter(_all(entries, "features")), "").split()),
+        processors=len(_all(entries, "processor")),
     )
 
 

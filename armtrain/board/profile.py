@@ -38,10 +38,11 @@ class Board:
     name : str
         For people.
     threads : int
-        Threads to plan for: the cores of the fastest cluster.
+        Threads to plan for; a profile that does not say it gets the cores of its first cluster.
     soc : str
         Chip, empty when unknown.
     clusters : tuple of Cluster
+        The cluster to train on comes first: on a mixed chip, the big cores.
     memory, detect, console, power, throttling : section or None
     storage : tuple of Storage
         The medium that a board usually has comes first.
@@ -93,12 +94,6 @@ def board_ids() -> list[str]:
     return sorted(i for i in ids if i not in NOT_BOARDS)
 
 
-def fastest(clusters: tuple[Cluster, ...]) -> Cluster:
-    """Return the cluster whose single cores are fastest."""
-    known = load_cores()
-    return max(clusters, key=lambda c: c.clock_mhz.value * known[c.core].fp32_flop_per_cycle.value)
-
-
 def _check_clusters(board: Board, where: str) -> None:
     """Refuse cores that are not known and processor numbers that repeat or leave gaps."""
     known = load_cores()
@@ -125,7 +120,7 @@ def _parse(text: str, where: str) -> Board:
     board = read_table(Board, {"threads": 1} | values if derived else values, where)
     _check_clusters(board, where)
     if derived:
-        board = replace(board, threads=len(fastest(board.clusters).cpus))
+        board = replace(board, threads=len(board.clusters[0].cpus))
     if not 1 <= board.threads <= MAX_THREADS:
         raise PlanError(f"{where}: {board.threads} threads, 1 to {MAX_THREADS} are possible")
     return board
