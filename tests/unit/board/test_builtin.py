@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from armtrain.board.cores import core_of, load_cores
@@ -104,3 +107,8 @@ def test_cores_are_found_by_their_register_fields() -> None:
     assert core_of(0x41, 0xFFF) is None
     fields = {(c.midr_implementer, c.midr_part) for c in load_cores().values()}
     assert len(fields) == len(load_cores()) == 8
+
+
+def test_the_documentation_lists_every_board(root: Path) -> None:
+    rows = re.findall(r"^\| `([\w-]+)` \|", (root / "docs/boards.md").read_text(), re.MULTILINE)
+    assert rows == board_ids()
