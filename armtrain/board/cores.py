@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
 
 from armtrain.board.files import built_in
 from armtrain.board.schema import read_table
@@ -11,10 +14,12 @@ from armtrain.board.sections import Core
 __all__ = ["core_of", "load_cores"]
 
 
-def load_cores() -> dict[str, Core]:
-    """Return all known cores by their id, such as 'cortex-a72'."""
+@cache
+def load_cores() -> Mapping[str, Core]:
+    """Return all known cores by their id, such as 'cortex-a72'; read once."""
     tables = tomllib.loads((built_in() / "cores.toml").read_text(encoding="utf-8"))
-    return {name: read_table(Core, table, f"core '{name}'") for name, table in tables.items()}
+    cores = {name: read_table(Core, table, f"core '{name}'") for name, table in tables.items()}
+    return MappingProxyType(cores)
 
 
 def core_of(implementer: int, part: int) -> str | None:

@@ -1,7 +1,7 @@
 """Which board is this? Profiles are the table; this file holds no name of any board.
 
-In this order: an entry of the device tree's `compatible`; the model name; the chip, which gives
-the nearest board; the kind of userland. Every answer comes with its reason.
+In this order: an entry of the device tree's `compatible`; the model name; the nearest board, by a
+similar name or the same chip; the kind of userland. Every answer comes with its reason.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def match(identity: Identity, system: System) -> Detection:
     found = (
         _by_compatible(boards, identity)
         or _by_model(boards, identity)
-        or _by_chip(boards, identity)
         or _by_likeness(boards, identity)
+        or _by_chip(boards, identity)
         or _by_userland(boards, identity, architecture)
     )
     board, exact, reason = found
@@ -104,16 +104,31 @@ def _by_compatible(boards: list[Board], identity: Identity) -> _Found:
 def _by_model(boards: list[Board], identity: Identity) -> _Found:
     """Find the longest model name that ends at a word boundary; any revision may follow."""
     for model in identity.models:
-        fitting = [
-            (len(name), board)
-            for board in boards
-            for name in (board.detect.models if board.detect else ())
-            if f"{model} ".lower().startswith(f"{name} ".lower())
-        ]
-        if fitting:
-            _, board = max(fitting, key=lambda pair: pair[0])
+        board = _longest(boards, model, " ")
+        if board:
             return board, True, f"the model is '{model}'"
     return None
+
+
+def _by_likeness(boards: list[Board], identity: Identity) -> _Found:
+    """Find the nearest board: one whose model name begins alike, within a word."""
+    for model in identity.models:
+        board = _longest(boards, model, "")
+        if board:
+            reason = f"'{model}' is not known; its name begins like that of this board"
+            return board, False, f"{reason}: check cores, memory and storage"
+    return None
+
+
+def _longest(boards: list[Board], model: str, end: str) -> Board | None:
+    """Return the board with the longest name that `model` begins with, followed by `end`."""
+    fitting = [
+        (len(name), board.id, board)
+        for board in boards
+        for name in (board.detect.models if board.detect else ())
+        if f"{model}{end}".lower().startswith(f"{name}{end}".lower())
+    ]
+    return max(fitting, key=lambda found: found[:2])[2] if fitting else None
 
 
 def _by_chip(boards: list[Board], identity: Identity) -> _Found:
@@ -124,22 +139,6 @@ def _by_chip(boards: list[Board], identity: Identity) -> _Found:
                 who = next(iter(identity.models), identity.compatible[0])
                 reason = f"'{who}' is not known; this board has the same chip, {entry}"
                 return board, False, f"{reason}: check memory and storage"
-    return None
-
-
-def _by_likeness(boards: list[Board], identity: Identity) -> _Found:
-    """Find the nearest board: one whose model name begins alike, within a word."""
-    for model in identity.models:
-        fitting = [
-            (len(name), board)
-            for board in boards
-            for name in (board.detect.models if board.detect else ())
-            if model.lower().startswith(name.lower())
-        ]
-        if fitting:
-            _, board = max(fitting, key=lambda pair: pair[0])
-            reason = f"'{model}' is not known; its name begins like that of this board"
-            return board, False, f"{reason}: check cores, memory and storage"
     return None
 
 

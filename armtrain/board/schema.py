@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from armtrain.errors import PlanError
@@ -76,7 +77,7 @@ def read_table(kind: type[T], table: object, where: str) -> T:
     """
     if not isinstance(table, dict):
         raise PlanError(f"{where} must be a table, is {table!r}")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     known = {f.name: f for f in fields(typing.cast(Any, kind))}
     unknown = sorted(set(table) - set(known))
     if unknown:
@@ -91,6 +92,12 @@ def read_table(kind: type[T], table: object, where: str) -> T:
     if "source" in values:
         check_source(values["source"], where)
     return kind(**values)
+
+
+@cache
+def _hints(kind: type[Any]) -> dict[str, Any]:
+    """Return the annotations of a dataclass; looking them up costs more than reading a table."""
+    return typing.get_type_hints(kind)
 
 
 def _read(hint: Any, value: object, where: str) -> Any:

@@ -164,6 +164,7 @@ def _facts(f: Findings) -> dict[str, Any]:
             "free_bytes": m.storage_free_bytes,
             "device": health.storage_device,
             "kind": health.storage_kind,
+            "media": _media(f),
         },
         "clock": {
             "governors": list(health.governors),
@@ -190,6 +191,11 @@ def _cores(f: Findings) -> list[dict[str, Any]]:
             }
         )
     return runs or [{"core": f.machine.model, "cpus": list(range(f.machine.cpus_online))}]
+
+
+def _media(f: Findings) -> list[str]:
+    """Return the media of the board's profile that the storage here may be."""
+    return [s.id for s in f.detection.board.storage if s.kind == f.health.storage_kind]
 
 
 def _isa(f: Findings) -> str:

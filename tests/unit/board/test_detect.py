@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from armtrain.board.detect import Detection, detect, match, userland_architecture
 from armtrain.board.identity import CAPTURE, Identity, System, read_identity, read_system
@@ -83,6 +86,7 @@ def test_32_bit_programs_on_a_64_bit_kernel() -> None:
         ("Hardkernel ODROID-N2Plus", "odroid-n2-plus", True),
         ("Hardkernel ODROID-N2L", "odroid-n2", False),
         ("Hardkernel ODROID-M1S", "odroid-m1s", True),
+        ("Raspberry Pi Compute Module 4S Rev 1.0", "raspberrypi-cm4", False),
         ("ODROID-XU4", "odroid-xu4", True),
         ("Raspberry Pi 6", "generic-aarch64", False),
     ],
@@ -92,6 +96,12 @@ def test_models(model: str, board: str, exact: bool) -> None:
     assert (detection.board.id, detection.exact) == (board, exact)
     assert detection.model == model
     assert model in detection.reason
+
+
+def test_a_similar_name_counts_more_than_the_chip() -> None:
+    models = ("Raspberry Pi Compute Module 4S Rev 1.0",)
+    detection = found(models=models, compatible=("raspberrypi,x", "brcm,bcm2711"))
+    assert (detection.board.id, detection.exact) == ("raspberrypi-cm4", False)
 
 
 def test_compatible_counts_more_than_the_model() -> None:
@@ -142,6 +152,20 @@ def test_garbage_says_nothing(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe:\nCPU part: zebra\nCPU implementer\nmodel : 85\n\0")
     identity = read_identity(tmp_path)
     assert (identity.compatible, identity.models, identity.parts) == ((), (), ())
+
+
+@given(tree=st.binary(max_size=60), processors=st.binary(max_size=200))
+def test_whatever_the_files_hold_there_is_an_answer(tree: bytes, processors: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, data in (
+            ("device-tree/model", tree),
+            ("device-tree/compatible", tree[::-1]),
+            ("cpuinfo", b"Model : " + processors),
+        ):
+            path = Path(folder) / "proc" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        assert detect(Path(folder)).reason
 
 
 def test_the_other_path_of_the_device_tree(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def test_doctor_names_the_clusters(capsys: pytest.CaptureFixture[str], root: Pat
         {"core": "cortex-a73", "cpus": [2, 3, 4, 5]},
     ]
     assert facts["storage"]["kind"] == "emmc"
+    assert facts["storage"]["media"] == ["emmc-hs200"]
     assert any("powersave" in w["problem"] for w in facts["warnings"])
 
 
