@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import tomllib
-from dataclasses import dataclass
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
+from armtrain.board.cores import load_cores
+from armtrain.board.files import NOT_BOARDS, built_in
+from armtrain.board.schema import read_table
+from armtrain.board.sections import (
+    Cluster,
+    Console,
+    Detect,
+    Memory,
+    Power,
+    Storage,
+    Throttling,
+    Toolchain,
+)
 from armtrain.errors import PlanError
 
 __all__ = ["Board", "board_ids", "load_board"]
@@ -19,7 +29,7 @@ MAX_THREADS = 64
 
 @dataclass(frozen=True)
 class Board:
-    """What planning knows of a board.
+    """What is known of a board; planning uses `id` and `threads`.
 
     Attributes
     ----------
@@ -28,51 +38,91 @@ class Board:
     name : str
         For people.
     threads : int
-        Threads to plan for: the cores of the fastest cluster.
+        Threads to plan for; a profile that does not say it gets the cores of its first cluster.
+    soc : str
+        Chip, empty when unknown.
+    clusters : tuple of Cluster
+        The cluster to train on comes first: on a mixed chip, the big cores.
+    memory, detect, console, power, throttling : section or None
+    storage : tuple of Storage
+        The medium that a board usually has comes first.
+    toolchains : tuple of Toolchain
+        The usual userland comes first.
     """
 
     id: str
     name: str
     threads: int
+    soc: str = ""
+    detect: Detect | None = None
+    clusters: tuple[Cluster, ...] = ()
+    memory: Memory | None = None
+    storage: tuple[Storage, ...] = ()
+    console: Console | None = None
+    power: Power | None = None
+    throttling: Throttling | None = None
+    toolchains: tuple[Toolchain, ...] = ()
 
+    @property
+    def cores(self) -> int:
+        """Cores of all clusters, 0 when none are described."""
+        return sum(len(c.cpus) for c in self.clusters)
 
-def _folder() -> Traversable:
-    """Return the folder of built-in profiles: of the installed package, else of the source tree."""
-    source = Path(__file__).resolve().parents[2] / "boards"
-    if (source / "generic.toml").is_file():
-        return source
-    return files("armtrain.boards")
+    @property
+    def peak_gflops(self) -> float | None:
+        """Best fp32 rate of all cores in 10^9 operations per second; None without clusters."""
+        known = load_cores()
+        if not self.clusters:
+            return None
+        return (
+            sum(
+                len(c.cpus) * c.clock_mhz.value * known[c.core].fp32_flop_per_cycle.value
+                for c in self.clusters
+            )
+            / 1000
+        )
+
+    def toolchain(self, userland_bits: int) -> Toolchain | None:
+        """Return what to build for a userland of this width, None when it cannot have one."""
+        return next((t for t in self.toolchains if t.userland_bits == userland_bits), None)
 
 
 def board_ids() -> list[str]:
     """Return the ids of all built-in profiles."""
-    names = (entry.name for entry in _folder().iterdir())
-    return sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    names = (entry.name for entry in built_in().iterdir())
+    ids = (name.removesuffix(".toml") for name in names if name.endswith(".toml"))
+    return sorted(i for i in ids if i not in NOT_BOARDS)
 
 
-def _field(values: dict[str, Any], key: str, kind: type, where: str) -> Any:
-    """Return a profile's entry of the right type."""
-    value = values.get(key)
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise PlanError(f"board profile {where}: '{key}' must be a {kind.__name__}, is {value!r}")
-    return value
+def _check_clusters(board: Board, where: str) -> None:
+    """Refuse cores that are not known and processor numbers that repeat or leave gaps."""
+    known = load_cores()
+    for cluster in board.clusters:
+        if cluster.core not in known:
+            raise PlanError(
+                f"{where}: there is no core '{cluster.core}': known are {', '.join(known)}"
+            )
+    cpus = sorted(cpu for c in board.clusters for cpu in c.cpus)
+    if cpus != list(range(len(cpus))) or not all(c.cpus for c in board.clusters):
+        raise PlanError(
+            f"{where}: clusters must number their cpus from 0 without gaps, have {cpus}"
+        )
 
 
 def _parse(text: str, where: str) -> Board:
     """Return the profile in a TOML text."""
+    where = f"board profile {where}"
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise PlanError(f"board profile {where} is no TOML: {error}") from None
-    board = Board(
-        _field(values, "id", str, where),
-        _field(values, "name", str, where),
-        _field(values, "threads", int, where),
-    )
+        raise PlanError(f"{where} is no TOML: {error}") from None
+    derived = "threads" not in values and bool(values.get("clusters"))
+    board = read_table(Board, {"threads": 1} | values if derived else values, where)
+    _check_clusters(board, where)
+    if derived:
+        board = replace(board, threads=len(board.clusters[0].cpus))
     if not 1 <= board.threads <= MAX_THREADS:
-        raise PlanError(
-            f"board profile {where}: {board.threads} threads, 1 to {MAX_THREADS} are possible"
-        )
+        raise PlanError(f"{where}: {board.threads} threads, 1 to {MAX_THREADS} are possible")
     return board
 
 
@@ -100,5 +150,5 @@ def load_board(id_or_path: str) -> Board:
             f"there is no board '{id_or_path}': known are {', '.join(known)}, or name a profile "
             "file ending in .toml"
         )
-    text = (_folder() / f"{id_or_path}.toml").read_text(encoding="utf-8")
+    text = (built_in() / f"{id_or_path}.toml").read_text(encoding="utf-8")
     return _parse(text, f"'{id_or_path}'")

@@ -5,18 +5,49 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from armtrain import __version__
-from armtrain.cli.common import Subparsers, print_json
+from armtrain.cli.common import Subparsers, UsageError, print_json
 from armtrain.dtypes import format_bytes
-from armtrain.runtime.machine import Hindrance, Machine
 
-__all__ = ["add_parser", "feature_names", "run"]
+if TYPE_CHECKING:
+    from armtrain.board.detect import Detection
+    from armtrain.board.identity import Identity
+    from armtrain.board.isa import VectorUnits
+    from armtrain.runtime.health import Health
+    from armtrain.runtime.machine import Hindrance, Machine
+
+__all__ = ["Findings", "Kernels", "add_parser", "examine", "feature_names", "run"]
 
 _FEATURES = {0: "sse2", 1: "avx2+fma", 2: "avx512", 8: "neon", 9: "vfpv4"}
 _CAP = "ARMTRAIN_CPU"
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Kernel levels that are possible, best last, the one that is used, and why."""
+
+    level: str
+    levels: list[str]
+    reason: str
+    cpu_features: list[str]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Everything that was read about a machine."""
+
+    machine: Machine
+    health: Health
+    identity: Identity
+    detection: Detection
+    units: VectorUnits
+    kernels: Kernels
+    hindrances: list[Hindrance]
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -24,35 +55,155 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "doctor", help="what this machine is and which kernels it gets"
     )
+    parser.add_argument(
+        "--root", metavar="DIR", help="look at a folder written by scripts/capture_board.py instead"
+    )
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     """Report; hindrances do not fail the command."""
+    from armtrain.board.identity import CAPTURE, is_captured
+
+    root = Path(args.root or "/")
+    if args.root and not is_captured(root):
+        raise UsageError(f"'{root}' is no captured machine: it has no {CAPTURE}")
+    findings = examine(root, None if args.root else _engine_kernels())
+    facts = {"version": __version__, "python_version": platform.python_version()}
+    facts |= {} if args.root else _engine_facts()
+    if args.json:
+        print_json(facts | _facts(findings))
+    else:
+        _print(facts, findings)
+    return 0
+
+
+def _engine_facts() -> dict[str, Any]:
+    """Return what only the engine of this machine knows."""
     from armtrain.runtime.engine import engine_module
-    from armtrain.runtime.machine import hindrances, read_machine
 
     engine = engine_module()
-    machine = read_machine()
+    return {"engine_version": engine.version(), "usable_cpus": engine.usable_cpus()}
+
+
+def _engine_kernels() -> Kernels:
+    """Return the kernels that the engine chose here."""
+    from armtrain.runtime.engine import engine_module
+
+    engine = engine_module()
     levels = list(engine.kernel_levels())
-    level = levels[-1]
-    found = hindrances(machine, level)
-    facts = {
-        "version": __version__,
-        "engine_version": engine.version(),
-        "python_version": platform.python_version(),
-        "cpu_features": feature_names(engine.cpu_features()),
-        "kernel_levels": levels,
-        "kernel_level": level,
-        "kernel_level_reason": _reason(levels),
-        "usable_cpus": engine.usable_cpus(),
-        **asdict(machine),
+    return Kernels(levels[-1], levels, _reason(levels), feature_names(engine.cpu_features()))
+
+
+def examine(root: Path, kernels: Kernels | None = None) -> Findings:
+    """Return everything about the machine whose files are below `root`.
+
+    Parameters
+    ----------
+    root : Path
+        '/' or a captured machine.
+    kernels : Kernels, optional
+        What the engine chose; by default what it would choose for the captured processor.
+    """
+    from armtrain.board.detect import match
+    from armtrain.board.identity import read_identity, read_system
+    from armtrain.board.isa import vector_units
+    from armtrain.runtime.health import health_hindrances, read_health
+    from armtrain.runtime.machine import hindrances, read_machine
+
+    identity, system = read_identity(root), read_system(root)
+    detection = match(identity, system)
+    units = vector_units(detection.architecture, identity.features, system.hwcap)
+    if kernels is None:
+        levels = ["c"] if units.level == "c" else ["c", units.level]
+        kernels = Kernels(units.level, levels, units.reason, list(identity.features))
+    machine = read_machine(root)
+    health = read_health(root, machine.storage_path)
+    found = hindrances(machine, kernels.level)
+    found += health_hindrances(health, detection, arm=bool(identity.parts))
+    return Findings(machine, health, identity, detection, units, kernels, found)
+
+
+def _facts(f: Findings) -> dict[str, Any]:
+    """Return the report as JSON values."""
+    m, health, profile = f.machine, f.health, f.detection.board
+    return {
+        **asdict(m),
+        "cpu_features": f.kernels.cpu_features,
+        "kernel_level": f.kernels.level,
+        "kernel_levels": f.kernels.levels,
+        "kernel_level_reason": f.kernels.reason,
+        "board": {
+            "id": profile.id,
+            "name": profile.name,
+            "model": f.detection.model or None,
+            "exact": f.detection.exact,
+            "reason": f.detection.reason,
+        },
+        "cores": _cores(f),
+        "isa": _isa(f),
+        "wheel_tag": f.detection.architecture,
+        "page_size": m.page_bytes,
+        "kernels": {
+            "level": f.kernels.level,
+            "levels": f.kernels.levels,
+            "reason": f.kernels.reason,
+            "features": f.kernels.cpu_features,
+        },
+        "memory": {
+            "total_bytes": m.memory_total_bytes,
+            "available_bytes": m.memory_available_bytes,
+            "swap_bytes": m.swap_total_bytes,
+            "zram_bytes": health.zram_bytes,
+            "cgroup_limit_bytes": m.cgroup_limit_bytes,
+            "cgroup_used_bytes": m.cgroup_used_bytes,
+        },
+        "storage": {
+            "path": m.storage_path,
+            "filesystem": m.filesystem,
+            "free_bytes": m.storage_free_bytes,
+            "device": health.storage_device,
+            "kind": health.storage_kind,
+            "media": _media(f),
+        },
+        "clock": {
+            "governors": list(health.governors),
+            "mhz": health.clock_mhz,
+            "limit_mhz": health.clock_limit_mhz,
+        },
+        "temperature_c": health.temperature_c,
+        "throttling": None if health.throttled is None else asdict(health.throttled),
+        "warnings": [asdict(h) for h in f.hindrances],
     }
-    if args.json:
-        print_json(facts | {"warnings": [asdict(h) for h in found]})
-    else:
-        _print(facts, machine, found)
-    return 0
+
+
+def _cores(f: Findings) -> list[dict[str, Any]]:
+    """Return runs of equal processors: core, its name, and the numbers of the processors."""
+    from armtrain.board.cores import core_of
+
+    runs = []
+    numbered = enumerate(f.identity.parts)
+    for (implementer, part), run_of in groupby(numbered, key=lambda pair: pair[1]):
+        runs.append(
+            {
+                "core": core_of(implementer, part) or f"0x{implementer:02x}/0x{part:03x}",
+                "cpus": [cpu for cpu, _ in run_of],
+            }
+        )
+    return runs or [{"core": f.machine.model, "cpus": list(range(f.machine.cpus_online))}]
+
+
+def _media(f: Findings) -> list[str]:
+    """Return the media of the board's profile that the storage here may be."""
+    return [s.id for s in f.detection.board.storage if s.kind == f.health.storage_kind]
+
+
+def _isa(f: Findings) -> str:
+    """Return the instruction set of the userland; on ARM with what vector units it may use."""
+    if f.detection.architecture not in ("aarch64", "armv7l", "armv6l"):
+        return f.detection.architecture
+    extra = ("+neon" if f.units.neon else "") + ("+fma" if f.units.fused else "")
+    return f.detection.architecture + extra
 
 
 def feature_names(bits: int) -> list[str]:
@@ -75,21 +226,28 @@ def _size(value: int | None) -> str:
     return "unknown" if value is None else format_bytes(value)
 
 
-def _print(facts: dict[str, Any], m: Machine, found: list[Hindrance]) -> None:
+def _print(facts: dict[str, Any], f: Findings) -> None:
     """Print the report for people."""
+    m, found = f.machine, f.hindrances
+    usable = facts.get("usable_cpus", m.cpus_usable)
     limit = "no limit" if m.cgroup_limit_bytes is None else _size(m.cgroup_limit_bytes)
+    cores = ", ".join(f"{len(run['cpus'])} x {run['core']}" for run in _cores(f))
     rows = [
         ("armtrain", f"{facts['version']} (Python {facts['python_version']})"),
         ("machine", m.model or "unknown"),
+        ("board profile", f"{f.detection.board.id}: {f.detection.reason}"),
+        ("cores", cores),
         ("kernel", f"{m.kernel_release}, {m.architecture}, pages of {m.page_bytes} B"),
-        ("userland", f"{m.userland_bits}-bit"),
-        ("processor features", " ".join(facts["cpu_features"]) or "none that kernels use"),
-        ("kernel level", f"{facts['kernel_level']}: {facts['kernel_level_reason']}"),
-        ("processors", f"{facts['usable_cpus']} usable of {m.cpus_online}"),
+        ("userland", f"{m.userland_bits}-bit, {_isa(f)}"),
+        ("processor features", " ".join(f.kernels.cpu_features) or "none that kernels use"),
+        ("kernel level", f"{f.kernels.level}: {f.kernels.reason}"),
+        ("processors", f"{usable} usable of {m.cpus_online}"),
         ("memory available", f"{_size(m.memory_available_bytes)} of {_size(m.memory_total_bytes)}"),
         ("swap of the system", _size(m.swap_total_bytes)),
         ("control group limit", limit),
-        ("storage here", f"{_size(m.storage_free_bytes)} free on {m.filesystem}, {m.storage_path}"),
+        ("storage here", _storage(f)),
+        ("clock", _clock(f.health)),
+        ("throttling", _throttling(f.health)),
     ]
     for label, value in rows:
         print(f"{label:20s} {value}")
@@ -98,3 +256,27 @@ def _print(facts: dict[str, Any], m: Machine, found: list[Hindrance]) -> None:
         print(f"warning: {hindrance.problem}\n         {hindrance.remedy}")
     if not found:
         print("no hindrance found")
+
+
+def _storage(f: Findings) -> str:
+    """Return where files go."""
+    m = f.machine
+    where = f"{_size(m.storage_free_bytes)} free on {m.filesystem}, {m.storage_path}"
+    return f"{where} ({f.health.storage_device}, {f.health.storage_kind})"
+
+
+def _clock(health: Health) -> str:
+    """Return clocks, governor and heat."""
+    now = "unknown" if health.clock_mhz is None else f"{health.clock_mhz:.0f} MHz"
+    limit = "" if health.clock_limit_mhz is None else f" of {health.clock_limit_mhz:.0f} MHz"
+    heat = "" if health.temperature_c is None else f", {health.temperature_c:.1f} degrees C"
+    return f"{now}{limit}, governor {' '.join(health.governors) or 'unknown'}{heat}"
+
+
+def _throttling(health: Health) -> str:
+    """Return the throttling word in words, now and since the start apart."""
+    if health.throttled is None:
+        return "unknown"
+    now = ", ".join(health.throttled.now) or "nothing"
+    earlier = ", ".join(health.throttled.since_boot) or "nothing"
+    return f"now: {now}; since the start: {earlier} (0x{health.throttled.word:x})"

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from armtrain import __version__
 from armtrain.cli import (
     bench,
+    boards,
     check,
     convert_data,
     demo,
@@ -28,7 +29,7 @@ from armtrain.errors import ArmtrainError
 
 __all__ = ["build_parser", "main"]
 
-VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, doctor, bench)
+VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, boards, doctor, bench)
 _TRACEBACK = "ARMTRAIN_TRACEBACK"
 
 

@@ -6,18 +6,19 @@ A fact that the kernel does not offer is None, never a guess.
 
 from __future__ import annotations
 
-import mmap
 import os
 import platform
-import struct
 from dataclasses import dataclass
 from pathlib import Path
+
+from armtrain.board.identity import is_captured, read_identity, read_system
+from armtrain.board.identity import read_text as _text
 
 __all__ = ["Hindrance", "Machine", "hindrances", "read_machine"]
 
 _UNLIMITED = 1 << 60
 _LOW_BYTES = 64 << 20
-_64_BIT = ("aarch64", "x86_64")
+_64_BIT = ("aarch64", "armv8", "x86_64")
 
 
 @dataclass(frozen=True)
@@ -72,29 +73,22 @@ class Hindrance:
     remedy: str
 
 
-def _text(path: Path) -> str | None:
-    """Return a small file's text, None if it cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-
-
 def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machine:
     """Return the facts of this machine, files read below `root`."""
-    path = os.path.realpath(directory or os.getcwd())
-    room = os.statvfs(path)
-    uname = os.uname()
+    system = read_system(root, directory)
     memory = meminfo(_text(root / "proc/meminfo") or "")
     limit, used = cgroup_memory(root)
+    captured = is_captured(root)
+    online = read_identity(root).processors if captured else os.cpu_count() or 1
+    path = system.storage_path
     return Machine(
-        model=_model(root),
-        architecture=uname.machine,
-        kernel_release=uname.release,
-        userland_bits=8 * struct.calcsize("P"),
-        page_bytes=mmap.PAGESIZE,
-        cpus_online=os.cpu_count() or 1,
-        cpus_usable=len(os.sched_getaffinity(0)),
+        model=_model(root, captured),
+        architecture=system.machine,
+        kernel_release=system.release,
+        userland_bits=system.userland_bits,
+        page_bytes=system.page_bytes,
+        cpus_online=online,
+        cpus_usable=system.usable_cpus,
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),
         swap_total_bytes=memory.get("SwapTotal"),
@@ -102,23 +96,20 @@ def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machin
         cgroup_used_bytes=used,
         storage_path=path,
         filesystem=filesystem_of(path, _text(root / "proc/mounts") or ""),
-        storage_free_bytes=room.f_bavail * room.f_frsize,
+        storage_free_bytes=system.storage_free_bytes,
         command_line=(_text(root / "proc/cmdline") or "").strip(),
     )
 
 
-def _model(root: Path) -> str | None:
-    """Return the device tree's model, or the first model name of the processor list."""
-    tree = _text(root / "proc/device-tree/model")
-    if tree:
-        return tree.rstrip("\0\n")
+def _model(root: Path, captured: bool) -> str | None:
+    """Return the board's name, or the first model name of the processor list."""
+    for model in read_identity(root).models:
+        return model
     for line in (_text(root / "proc/cpuinfo") or "").splitlines():
         key, _, value = line.partition(":")
-        if key.strip().lower() in ("model name", "model"):
-            if key.strip() == "model" and value.strip().isdigit():
-                continue
+        if key.strip().lower() == "model name":
             return value.strip()
-    return platform.processor() or None
+    return None if captured else platform.processor() or None
 
 
 def meminfo(text: str) -> dict[str, int]:
@@ -183,13 +174,18 @@ def hindrances(machine: Machine, level: str) -> list[Hindrance]:
     ]
 
 
+def _without_memory_groups(words: list[str]) -> bool:
+    """Say whether memory control groups are off; Raspberry Pi kernels let `enable` win."""
+    return "cgroup_disable=memory" in words and "cgroup_enable=memory" not in words
+
+
 def _rules(m: Machine, level: str) -> list[tuple[bool, str, str]]:
     """Return (does it apply, problem, remedy) of every rule."""
     free = _UNLIMITED if m.memory_available_bytes is None else m.memory_available_bytes
     limit = _UNLIMITED if m.cgroup_limit_bytes is None else m.cgroup_limit_bytes
     return [
         (
-            m.userland_bits == 32 and m.architecture in _64_BIT,
+            m.userland_bits == 32 and m.architecture.startswith(_64_BIT),
             f"the kernel is 64-bit ({m.architecture}), this Python is 32-bit",
             "install a 64-bit system image: 64-bit NEON code is faster and addresses more memory",
         ),
@@ -210,7 +206,7 @@ def _rules(m: Machine, level: str) -> list[tuple[bool, str, str]]:
             "or plan with --budget below it",
         ),
         (
-            "cgroup_disable=memory" in m.command_line,
+            _without_memory_groups(m.command_line.split()),
             "the kernel was started with cgroup_disable=memory: memory limits are not enforced",
             "add cgroup_enable=memory cgroup_memory=1 to the kernel command line and restart",
         ),

@@ -216,6 +216,13 @@ def test_doctor(work: Path) -> None:
         "userland_bits",
         "storage_free_bytes",
         "warnings",
+        "board",
+        "cores",
+        "isa",
+        "page_size",
+        "kernels",
+        "memory",
+        "storage",
     ):
         assert key in told
     assert "kernel level" in armtrain("doctor", cwd=work).stdout

@@ -1,0 +1,196 @@
+"""What slows this machine down or wears it out: clocks, heat, power supply, compressed swap.
+
+Like the facts of machine.py: read below a root folder, and unknown stays unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from armtrain.board.detect import Detection
+from armtrain.board.identity import read_text
+from armtrain.board.throttling import Throttled, read_throttled
+from armtrain.runtime.machine import Hindrance
+
+__all__ = ["Health", "health_hindrances", "read_health", "storage_of"]
+
+_CPUS = "sys/devices/system/cpu"
+_LOW_CLOCK = 0.9
+_REMEDIES = {
+    "under-voltage": "use the supply that the board's maker recommends, a short thick cable, and "
+    "a powered hub for USB devices",
+    "frequency capped": "improve the power supply or the cooling, whichever is reported with it",
+    "throttled": "add a heat sink or a fan, and let the board cool before timing anything",
+    "soft temperature limit": "add a heat sink or a fan: the clock is lowered at this temperature",
+}
+
+
+@dataclass(frozen=True)
+class Health:
+    """State of a machine.
+
+    Attributes
+    ----------
+    governors : tuple of str
+        Clock governors in use, each once.
+    clock_mhz, clock_limit_mhz : float or None
+        Highest clock of any processor now; highest that the governor may choose.
+    temperature_c : float or None
+        Of the hottest thermal zone.
+    throttled : Throttled or None
+        None: unknown.
+    zram_bytes : int
+        Swap space in compressed memory, 0 without.
+    storage_device, storage_kind : str
+        Block device of the storage directory and what it is: sd, emmc, nvme, disk, unknown.
+    """
+
+    governors: tuple[str, ...]
+    clock_mhz: float | None
+    clock_limit_mhz: float | None
+    temperature_c: float | None
+    throttled: Throttled | None
+    zram_bytes: int
+    storage_device: str
+    storage_kind: str
+
+
+def read_health(root: Path, storage_path: str) -> Health:
+    """Return the state of the machine whose files are below `root`."""
+    governors = {g.strip() for g in _texts(root, f"{_CPUS}/cpu[0-9]*/cpufreq/scaling_governor")}
+    device, kind = storage_of(root, storage_path)
+    return Health(
+        governors=tuple(sorted(governors)),
+        clock_mhz=_highest(root, f"{_CPUS}/cpu[0-9]*/cpufreq/scaling_cur_freq"),
+        clock_limit_mhz=_highest(root, f"{_CPUS}/cpu[0-9]*/cpufreq/cpuinfo_max_freq"),
+        temperature_c=_highest(root, "sys/class/thermal/thermal_zone[0-9]*/temp"),
+        throttled=read_throttled(root),
+        zram_bytes=_zram_bytes(read_text(root / "proc/swaps") or ""),
+        storage_device=device,
+        storage_kind=kind,
+    )
+
+
+def _texts(root: Path, pattern: str) -> list[str]:
+    """Return the texts of all readable files that match."""
+    texts = (read_text(path) for path in sorted(root.glob(pattern)))
+    return [text for text in texts if text is not None]
+
+
+def _highest(root: Path, pattern: str) -> float | None:
+    """Return the highest of some numbers, in thousands: kHz to MHz, millidegrees to degrees."""
+    words = (text.strip() for text in _texts(root, pattern))
+    return max((int(word) / 1000 for word in words if word.isdecimal()), default=None)
+
+
+def _zram_bytes(swaps: str) -> int:
+    """Return the size of all zram devices in a /proc/swaps text, which counts in KiB."""
+    rows = (line.split() for line in swaps.splitlines()[1:])
+    return sum(
+        1024 * int(row[2]) for row in rows if len(row) > 2 and row[0].startswith("/dev/zram")
+    )
+
+
+def storage_of(root: Path, path: str) -> tuple[str, str]:
+    """Return the device that holds `path` and its kind; 'unknown' where the kernel does not say."""
+    best, device = "", "unknown"
+    for line in (read_text(root / "proc/mounts") or "").splitlines():
+        source, _, rest = line.partition(" ")
+        point = rest.split(" ")[0].replace("\\040", " ").rstrip("/")
+        if (path + "/").startswith(point + "/") and len(point) >= len(best):
+            best, device = point, source
+    name = device.removeprefix("/dev/")
+    if card := re.match(r"mmcblk\d+", name):
+        kind = (read_text(root / f"sys/block/{card[0]}/device/type") or "").strip()
+        return device, {"SD": "sd", "MMC": "emmc"}.get(kind, "unknown")
+    kinds = (("nvme", "nvme"), ("sd", "disk"), ("vd", "disk"), ("hd", "disk"))
+    return device, next((kind for start, kind in kinds if name.startswith(start)), "unknown")
+
+
+def health_hindrances(health: Health, detection: Detection, arm: bool) -> list[Hindrance]:
+    """Return what hinders training here.
+
+    Parameters
+    ----------
+    health : Health
+    detection : Detection
+    arm : bool
+        Whether the processor is an ARM core, so that a board profile matters.
+    """
+    found = [*_board(detection, arm), *_throttling(health, detection)]
+    if "powersave" in health.governors:
+        found.append(
+            Hindrance(
+                "the clock governor is 'powersave': the processor stays at its lowest clock",
+                "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+            )
+        )
+    if health.zram_bytes:
+        found.append(
+            Hindrance(
+                f"{health.zram_bytes} B of the system's swap are compressed memory (zram): it "
+                "counts as free swap, but what is moved there still needs memory",
+                "plan with --budget below the memory available, or end it: sudo swapoff /dev/zram0",
+            )
+        )
+    return found
+
+
+def _board(detection: Detection, arm: bool) -> list[Hindrance]:
+    """Return what is wrong when the board has no profile of its own."""
+    if detection.exact or not arm:
+        return []
+    return [
+        Hindrance(
+            f"this board has no profile of its own: {detection.reason}",
+            f"plan with --board {detection.board.id}, or describe it in one file (docs/boards.md) "
+            "and plan with --board FILE.toml",
+        )
+    ]
+
+
+def _throttling(health: Health, detection: Detection) -> list[Hindrance]:
+    """Return what slows the processor now and, apart from it, what did earlier."""
+    state, profile = health.throttled, detection.board.throttling
+    if state is None:
+        if profile is None or profile.reader != "vcgencmd":
+            return _slow_clock(health)
+        return [
+            Hindrance(
+                "whether the processor is throttled is unknown: the firmware cannot be asked",
+                "install vcgencmd (package raspi-utils-core) and join the group 'video': "
+                "sudo usermod -aG video $USER",
+            ),
+            *_slow_clock(health),
+        ]
+    found = [Hindrance(f"{flag} now", _REMEDIES[flag]) for flag in state.now]
+    earlier = [flag for flag in state.since_boot if flag not in state.now]
+    if earlier:
+        found.append(
+            Hindrance(
+                f"{', '.join(earlier)} since the start of the system, but not now",
+                "distrust timings taken since then; "
+                + "; ".join(_REMEDIES[flag] for flag in earlier)
+                + "; a restart clears the record",
+            )
+        )
+    return found
+
+
+def _slow_clock(health: Health) -> list[Hindrance]:
+    """Return a lowered clock where no firmware tells: only fixed governors say what it means."""
+    now, limit = health.clock_mhz, health.clock_limit_mhz
+    if health.governors != ("performance",) or now is None or limit is None:
+        return []
+    if now >= _LOW_CLOCK * limit:
+        return []
+    heat = "" if health.temperature_c is None else f" at {health.temperature_c:.0f} degrees C"
+    return [
+        Hindrance(
+            f"the clock is {now:.0f} MHz of {limit:.0f} MHz{heat} although the governor asks for "
+            "the highest",
+            "add a heat sink or a fan, and check the power supply",
+        )
+    ]

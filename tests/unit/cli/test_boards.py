@@ -1,0 +1,174 @@
+"""`armtrain boards` and `armtrain doctor` on captured machines."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from armtrain.board.profile import board_ids
+from armtrain.cli.main import main
+
+KEYS = {
+    "board",
+    "cores",
+    "isa",
+    "userland_bits",
+    "page_size",
+    "kernels",
+    "memory",
+    "storage",
+    "warnings",
+}
+
+
+def told(capsys: pytest.CaptureFixture[str], *args: str) -> Any:
+    """Return the JSON that a successful command prints."""
+    assert main([*args, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    boards = told(capsys, "boards")
+    assert [b["id"] for b in boards] == board_ids()
+    for board in boards:
+        assert {"name", "threads", "cores", "memory", "storage", "toolchains"} <= set(board)
+    xu4 = next(b for b in boards if b["id"] == "odroid-xu4")
+    assert [(c["core"], c["count"]) for c in xu4["cores"]] == [("cortex-a15", 4), ("cortex-a7", 4)]
+    assert xu4["core_count"] == 8
+
+
+def test_one_board(capsys: pytest.CaptureFixture[str]) -> None:
+    board = told(capsys, "boards", "raspberrypi-5")
+    assert board["id"] == "raspberrypi-5"
+    assert board["peak_fp32_gflops"] == pytest.approx(153.6)
+    assert board["storage"][0]["read_mb_s"]["source"].startswith("measured: ")
+
+
+def test_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["boards"]) == 0
+    out = capsys.readouterr().out
+    assert all(i in out for i in board_ids())
+    assert main(["boards", "raspberrypi-4b"]) == 0
+    out = capsys.readouterr().out
+    assert "1500  [datasheet: " in out
+    assert "1024 2048 4096 8192  [datasheet: " in out
+    assert "48.0  [derived: " in out
+
+
+def test_an_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["boards", "toaster"]) == 1
+    assert "known are generic" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("machine", "board", "isa", "level", "bits", "page"),
+    [
+        ("raspberrypi-zero-w", "raspberrypi-zero-w", "armv6l", "c", 32, 4096),
+        ("raspberrypi-4b", "raspberrypi-4b", "aarch64+neon+fma", "neon_a64", 64, 4096),
+        (
+            "raspberrypi-4b-userland-32",
+            "raspberrypi-4b",
+            "armv7l+neon+fma",
+            "neonv4_a32",
+            32,
+            4096,
+        ),
+        ("raspberrypi-5", "raspberrypi-5", "aarch64+neon+fma", "neon_a64", 64, 16384),
+        ("odroid-xu4", "odroid-xu4", "armv7l+neon+fma", "neonv4_a32", 32, 4096),
+    ],
+)
+def test_doctor_on_captured_machines(
+    capsys: pytest.CaptureFixture[str],
+    root: Path,
+    machine: str,
+    board: str,
+    isa: str,
+    level: str,
+    bits: int,
+    page: int,
+) -> None:
+    facts = told(capsys, "doctor", "--root", str(root / "tests" / "boards" / machine))
+    assert set(facts) >= KEYS
+    assert facts["board"]["id"] == board
+    assert facts["isa"] == isa
+    assert facts["kernels"]["level"] == level
+    assert (facts["userland_bits"], facts["page_size"]) == (bits, page)
+    assert all(w["problem"] and w["remedy"] for w in facts["warnings"])
+
+
+def test_doctor_names_the_clusters(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    facts = told(capsys, "doctor", "--root", str(root / "tests/boards/odroid-n2-plus"))
+    assert facts["cores"] == [
+        {"core": "cortex-a53", "cpus": [0, 1]},
+        {"core": "cortex-a73", "cpus": [2, 3, 4, 5]},
+    ]
+    assert facts["storage"]["kind"] == "emmc"
+    assert facts["storage"]["media"] == ["emmc-hs200"]
+    assert any("powersave" in w["problem"] for w in facts["warnings"])
+
+
+def test_doctor_on_memory(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    zero = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-zero-2-w"))
+    assert zero["memory"]["zram_bytes"] == 420_000 * 1024
+    found = [w["problem"] for w in zero["warnings"]]
+    assert any("cgroup_disable=memory" in p for p in found)
+    assert any("zram" in p for p in found)
+    assert zero["throttling"]["now"] == ["under-voltage", "throttled"]
+    four = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b"))
+    assert four["warnings"] == []
+    mixed = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b-userland-32"))
+    assert any("32-bit" in w["problem"] for w in mixed["warnings"])
+
+
+def test_doctor_text(capsys: pytest.CaptureFixture[str], root: Path) -> None:
+    assert main(["doctor", "--root", str(root / "tests/boards/raspberrypi-zero-w")]) == 0
+    out = capsys.readouterr().out
+    assert "now: nothing; since the start: under-voltage, throttled (0x50000)" in out
+    assert "1 x arm1176" in out
+    assert main(["doctor", "--root", str(root / "tests/boards/raspberrypi-4b")]) == 0
+    assert "no hindrance found" in capsys.readouterr().out
+
+
+def test_doctor_wants_a_captured_machine(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["doctor", "--root", str(tmp_path)]) == 2
+    assert "capture.toml" in capsys.readouterr().err
+
+
+def test_capture_and_read_back(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    script = [sys.executable, str(root / "scripts" / "capture_board.py")]
+    folder = str(tmp_path / "here")
+    subprocess.run([*script, folder], check=True, capture_output=True)
+    facts = told(capsys, "doctor", "--root", folder)
+    assert facts["page_size"] in (4096, 16384, 65536)
+    assert facts["memory"]["total_bytes"] > 0
+    again = subprocess.run([*script, folder], check=False, capture_output=True, text=True)
+    assert again.returncode == 4
+    assert "exists" in again.stderr
+    assert subprocess.run(script, check=False, capture_output=True).returncode == 2
+
+
+def test_a_capture_holds_nothing_private(root: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, 'scripts'); from capture_board import without_private;"
+        "sys.stdout.buffer.write(without_private(sys.stdin.buffer.read()))"
+    )
+    text = (
+        b"Revision\t: c03112\nSerial\t\t: 10000000abcdef01\nModel\t\t: Raspberry Pi 4\n"
+        b"smsc95xx.macaddr=B8:27:EB:01:02:03 root=PARTUUID=9f51-02 bcm2708.serial=0xabcdef\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=root, input=text, capture_output=True, check=True
+    )
+    assert done.stdout == (
+        b"Revision\t: c03112\nModel\t\t: Raspberry Pi 4\n"
+        b"smsc95xx.macaddr=00:00:00:00:00:00 root=PARTUUID=0 bcm2708.serial=0\n"
+    )
