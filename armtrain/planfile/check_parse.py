@@ -96,6 +96,10 @@ def parse(content: bytes) -> RawPlan:
     header = _unpack(fmt.HEADER, content)
     if (header["version_major"], header["version_minor"]) != (fmt.VERSION_MAJOR, fmt.VERSION_MINOR):
         raise PlanError(f"format version {header['version_major']}.{header['version_minor']}")
+    if header["header_bytes"] != fmt.HEADER.size:
+        raise PlanError(
+            f"a header of {header['header_bytes']} bytes, {fmt.HEADER.size} in this version"
+        )
     crc = zlib.crc32(content[fmt.CRC_START :])
     if header["file_bytes"] != len(content) or header["crc32"] != crc:
         raise PlanError(

@@ -8,7 +8,7 @@ import zlib
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from armtrain.errors import PlanError
@@ -25,6 +25,7 @@ CONTENT = encode(assemble(mlp_classifier()))
 
 
 @given(st.integers(0, len(CONTENT) - 1), st.integers(1, 255))
+@example(12, 1)
 def test_any_changed_byte_is_detected(place: int, change: int) -> None:
     changed = bytearray(CONTENT)
     changed[place] ^= change
