@@ -31,9 +31,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Convert: x becomes float32 or stays uint8, y becomes int32 or float32."""
+    from armtrain.atomic import atomic_writer
     from armtrain.data.npy import NpzWriter
     from armtrain.data.spec import open_table, parse_spec
-    from armtrain.io.atomic import atomic_writer
 
     spec = parse_spec(args.data)
     if spec.kind == "random":

@@ -23,7 +23,7 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     """Show the plan."""
-    from armtrain.io.atomic import write_bytes
+    from armtrain.atomic import write_bytes
     from armtrain.planfile.dump import text_dump
     from armtrain.planfile.plan import Plan
     from armtrain.planfile.render import html_page, svg_picture

@@ -64,8 +64,8 @@ def _store(trainer: Trainer, data: str, path: str) -> int:
     """Stream the outputs into an npz file and return the number of samples."""
     import numpy as np
 
+    from armtrain.atomic import atomic_writer
     from armtrain.data.npy import NpzWriter
-    from armtrain.io.atomic import atomic_writer
 
     with trainer.open(data) as source:
         shape = (source.count, *trainer.output_shape)

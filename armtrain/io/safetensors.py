@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.atomic import atomic_writer
 from armtrain.errors import DataError, StorageError
-from armtrain.io.atomic import atomic_writer
 
 __all__ = ["load_file", "save_file"]
 

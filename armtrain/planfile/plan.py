@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from armtrain import atomic
 from armtrain.errors import StorageError
 from armtrain.ir.program import Phase, Program
 from armtrain.planfile.account import accounts
@@ -179,18 +180,7 @@ class Plan(PlanData):
         StorageError
             When the file cannot be written.
         """
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.partial")
-        try:
-            with partial.open("wb") as file:
-                file.write(self.to_bytes())
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(target)
-            _sync_directory(target.parent)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise StorageError(f"cannot write the plan '{target}': {error}") from error
+        atomic.write_bytes(path, self.to_bytes())
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Plan:
@@ -218,12 +208,3 @@ class Plan(PlanData):
             Naming both model hashes and the first difference.
         """
         verify_same_model(self.program, program)
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a rename in `directory` durable."""
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -11,8 +11,8 @@ import json
 import os
 from types import TracebackType
 
+from armtrain.atomic import write_bytes
 from armtrain.errors import StorageError
-from armtrain.io.atomic import write_bytes
 from armtrain.runtime.history import EpochRecord
 
 __all__ = ["JsonLog"]

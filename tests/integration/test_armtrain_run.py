@@ -68,6 +68,10 @@ class Work:
         """Return a file's bytes."""
         return (self.dir / name).read_bytes()
 
+    def checkpoints(self) -> set[str]:
+        """Return the names of the checkpoints in c."""
+        return {path.name for path in (self.dir / "c").glob("step-*.ckpt")}
+
     def log(self, name: str) -> list[dict[str, Any]]:
         """Return the objects of a log."""
         return [json.loads(line) for line in self.bytes(name).splitlines()]
@@ -263,12 +267,16 @@ def test_a_used_directory_needs_resume(work: Work) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_leaves_a_checkpoint(work: Work, number: signal.Signals) -> None:
-    head = [str(RUN), "net.plan", "--data", "random:samples=3000", "--checkpoint", "c", "--resume"]
-    head += ["--validation", "random:", "--log", "log", "--save", "w", "--epochs"]
+    data = "random:samples=40000"
+    head = [str(RUN), "net.plan", "--data", data, "--checkpoint", "c", "--resume"]
+    head += ["--checkpoint-every", "50", "--validation", "random:", "--log", "log", "--save", "w"]
+    head += ["--epochs"]
     stopped = 0
-    for _ in range(50):
+    for _ in range(3):
+        before = work.checkpoints()
         process = subprocess.Popen([*head, "4"], cwd=work.dir, stdout=subprocess.PIPE)
-        time.sleep(0.1)
+        while process.poll() is None and not work.checkpoints() - before:
+            time.sleep(0.001)
         process.send_signal(number)
         said = process.communicate(timeout=60)[0].decode()
         stopped += process.returncode == 128 + number
@@ -279,7 +287,7 @@ def test_signal_leaves_a_checkpoint(work: Work, number: signal.Signals) -> None:
     assert stopped >= 1
     subprocess.run([*head, "4"], cwd=work.dir, check=True, capture_output=True)
     options = ["--epochs", 4, "--validation", "random:", "--log", "quiet"]
-    work.run("net.plan", "--data", "random:samples=3000", *options, "--save", "q")
+    work.run("net.plan", "--data", data, *options, "--save", "q")
     assert work.bytes("w") == work.bytes("q")
     keys = ("epoch", "train_loss", "val_loss", "val_accuracy")
     rows = [[[row[k] for k in keys] for row in work.log(name)] for name in ("log", "quiet")]

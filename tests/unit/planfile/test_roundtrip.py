@@ -91,7 +91,7 @@ def test_saving_replaces_the_file_at_once(tmp_path: Path) -> None:
 
 def test_saving_into_a_missing_folder_is_refused(tmp_path: Path) -> None:
     plan = Plan.of(assemble(linear_regression()))
-    with pytest.raises(StorageError, match="cannot write the plan"):
+    with pytest.raises(StorageError, match="does not exist; create it"):
         plan.save(tmp_path / "none" / "small.plan")
     with pytest.raises(StorageError, match="cannot read the plan"):
         Plan.load(tmp_path / "small.plan")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from armtrain.atomic import atomic_writer, write_bytes
 from armtrain.errors import StorageError
-from armtrain.io.atomic import atomic_writer, write_bytes
 
 
 def test_order_of_a_save(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
