@@ -1,12 +1,25 @@
 /* The one body of the vector levels, in GCC vector extensions. The including file defines
  * ART_GEMM_LEVEL (name suffix), ART_GEMM_WIDTH (floats per vector), ART_GEMM_MR and ART_GEMM_NV
  * (rows and vectors of a full tile). Every row and vector count is instantiated, so that short
- * tiles keep their sums in registers too. */
+ * tiles keep their sums in registers too.
+ *
+ * Where the compiler would not map the extensions to the vector unit, the including file defines
+ * the arithmetic: ART_GEMM_SPREAD (the float at an address as a factor of a vector, of type
+ * ART_GEMM_FACTOR), ART_GEMM_MULADD (vector + factor * vector), ART_GEMM_PLUS (vector + vector) and
+ * ART_GEMM_PLUS_ONE (float + float), all rounding and flushing alike. */
 #include "ukernel/gemm/gemm.h"
 
 #define ART_CAT_(a, b) a##_##b
 #define ART_CAT(a, b) ART_CAT_(a, b)
 #define ART_INLINE static inline __attribute__((always_inline))
+
+#ifndef ART_GEMM_MULADD
+#define ART_GEMM_FACTOR float
+#define ART_GEMM_SPREAD(p) (*(p))
+#define ART_GEMM_MULADD(acc, a, row) ((acc) + (a) * (row))
+#define ART_GEMM_PLUS(x, y) ((x) + (y))
+#define ART_GEMM_PLUS_ONE(x, y) ((x) + (y))
+#endif
 
 typedef float art_vf __attribute__((vector_size(4 * ART_GEMM_WIDTH)));
 typedef float art_vfu __attribute__((vector_size(4 * ART_GEMM_WIDTH), aligned(4)));
@@ -30,9 +43,10 @@ ART_INLINE void art_step(art_vf acc[][ART_GEMM_NV], const float *b, const float 
     }
 #pragma GCC unroll 8
     for (unsigned r = 0; r < m; r++) {
+        ART_GEMM_FACTOR factor = ART_GEMM_SPREAD(a[r] + k);
 #pragma GCC unroll 4
         for (unsigned v = 0; v < nv; v++) {
-            acc[r][v] += a[r][k] * row[v];
+            acc[r][v] = ART_GEMM_MULADD(acc[r][v], factor, row[v]);
         }
     }
 }
@@ -44,9 +58,9 @@ static __attribute__((noinline)) void art_store_tail(const float *block, float *
 {
     for (unsigned j = 0; j < n; j++) {
         if (store == ART_GEMM_ADD) {
-            c[j] = c[j] + block[j];
+            c[j] = ART_GEMM_PLUS_ONE(c[j], block[j]);
         } else {
-            c[j] = bias ? block[j] + bias[j] : block[j];
+            c[j] = bias ? ART_GEMM_PLUS_ONE(block[j], bias[j]) : block[j];
         }
     }
 }
@@ -64,9 +78,9 @@ ART_INLINE void art_store(const art_vf *acc, float *c, const float *bias, unsign
             *(art_vfu *)tail = (art_vfu)value;
             art_store_tail(tail, c + column, bias ? bias + column : NULL, n - column, store);
         } else if (store == ART_GEMM_ADD) {
-            *(art_vfu *)(c + column) = (art_vfu)(art_load(c + column) + value);
+            *(art_vfu *)(c + column) = (art_vfu)ART_GEMM_PLUS(art_load(c + column), value);
         } else if (bias) {
-            *(art_vfu *)(c + column) = (art_vfu)(value + art_load(bias + column));
+            *(art_vfu *)(c + column) = (art_vfu)ART_GEMM_PLUS(value, art_load(bias + column));
         } else {
             *(art_vfu *)(c + column) = (art_vfu)value;
         }
