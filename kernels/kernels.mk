@@ -83,9 +83,12 @@ $(BUILD)/librun.a: $(call object,$(filter-out kernels/run/main.c,$(SOURCES_RUN))
 $(BUILD)/armtrain-run: $(call object,kernels/run/main.c) $(BUILD)/librun.a $(BUILD)/libarmtrain.a
 	$(CC) -static -pthread -s -o $@ $^ -lm
 
-# C tests: tests/c/test_NAME.c becomes BUILD/tests/test_NAME. LDFLAGS_TEST=-static: runs anywhere.
-LDFLAGS_TEST =
+# C tests: tests/c/test_NAME.c becomes BUILD/tests/test_NAME, with STATIC_TESTS=1 one
+# that runs without the target's libraries.
+LDFLAGS_TEST = $(if $(STATIC_TESTS),-static)
 C_TESTS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/test_*.c)))
+# It puts its own allocator in the C library's place, which a static library does not allow.
+$(BUILD)/tests/test_no_alloc: LDFLAGS_TEST =
 $(BUILD)/tests/%: tests/c/%.c $(wildcard tests/c/*.h) $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a $(BUILD)/librun.a
 	@mkdir -p $(dir $@)
 	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) $(LDFLAGS_TEST) -Itests/c $< -o $@ $(BUILD)/librun.a $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
