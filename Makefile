@@ -101,6 +101,7 @@ c-tests: $(C_TESTS)
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
 	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
