@@ -19,8 +19,11 @@ SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-.PHONY: help venv lib run ext test test-c test-py lint format types asan tsan fuzz bench golden \
-  wheel sdist clean demo check-host check-host-c asan-build run-c-tests generated
+CROSS_A64 = CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
+CROSS_A32 = CC=arm-linux-gnueabihf-gcc AR=arm-linux-gnueabihf-ar ARCH=arm BUILD=build/armv7
+
+.PHONY: help venv lib run ext cross-a64 cross-a32 test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
+  wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
@@ -68,6 +71,16 @@ lib: check-host-c $(BUILD)/libarmtrain.a ## the C library build/libarmtrain.a
 
 run: check-host-c $(BUILD)/armtrain-run ## the static trainer without Python, build/armtrain-run
 
+cross-a64: ## dist/armtrain-run-aarch64, built by a cross compiler
+	$(MAKE) $(CROSS_A64) run
+	@mkdir -p dist
+	cp build/aarch64/armtrain-run dist/armtrain-run-aarch64
+
+cross-a32: ## dist/armtrain-run-armv7, built by a cross compiler
+	$(MAKE) $(CROSS_A32) run
+	@mkdir -p dist
+	cp build/armv7/armtrain-run dist/armtrain-run-armv7
+
 ext: $(VENV)/.stamp-ext ## the Python extension, in place, and .venv/bin/armtrain
 
 wheel: $(VENV)/.stamp-build ## dist/armtrain-*.whl
@@ -82,6 +95,13 @@ test-c: check-host-c run-c-tests ## the C tests
 
 run-c-tests: $(C_TESTS)
 	@set -e; for t in $(C_TESTS); do echo "== $$t"; $$t; done
+
+c-tests: $(C_TESTS)
+
+test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## cross-built C tests and trainings on emulated ARM processors
+	$(VENV_PYTHON) scripts/emulate.py --require
+	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)

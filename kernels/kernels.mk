@@ -1,8 +1,10 @@
 # The only list of C sources, and the flags of each group.
 #
-# A micro-kernel file's name ends with its level: x_c.c, x_vec_sse2.c, x_vec_avx2.c,
-# x_vec_avx512.c. Levels of another architecture are left out. Everything else is built for the
-# baseline instruction set.
+# A micro-kernel file's name ends with its level: x_c.c, x_vec_avx2.c, x_neon_a64.c, ...; levels of
+# another architecture are left out. Everything else is built for the architecture's baseline.
+#
+# Cross builds name the tools and a folder of their own:
+#   make lib CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
 
 ifndef ARCH
 ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
@@ -10,7 +12,12 @@ endif
 BUILD ?= build
 OPT ?= -O3 -g
 
-CFLAGS_COMMON = -std=gnu11 $(OPT) -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
+# The least processor: any ARMv8-A; ARMv7-A with 16 double registers (no NEON) and hard floats.
+FLAGS_BASE_aarch64 = -march=armv8-a
+FLAGS_BASE_arm = -march=armv7-a+fp -mfloat-abi=hard
+
+# Files and inode numbers have 64 bits on every architecture.
+CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE_$(ARCH)) -D_FILE_OFFSET_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
   -Wstrict-prototypes -Wvla -fno-math-errno -fno-trapping-math -pthread -Ikernels -Ikernels/include $(WERROR)
 # Contraction is never left to chance: off everywhere, on only where every path fuses alike.
 CONTRACT_OFF = -ffp-contract=off
@@ -20,8 +27,16 @@ FLAGS_c =
 FLAGS_vec_sse2 = -msse2
 FLAGS_vec_avx2 = -mavx2 -mfma
 FLAGS_vec_avx512 = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
+FLAGS_neon_a64 =
+FLAGS_neon_a32 = -mfpu=neon
+FLAGS_neonv4_a32 = -mfpu=neon-vfpv4
+
+# Levels whose matrix products fuse every multiply with its add.
+LEVELS_FUSING = vec_avx2 vec_avx512 neon_a64 neonv4_a32
 
 LEVELS_x86_64 = c vec_sse2 vec_avx2 vec_avx512
+LEVELS_aarch64 = c neon_a64
+LEVELS_arm = c neon_a32 neonv4_a32
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
 
 SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/ops/*.c kernels/engine/*.c))
@@ -41,9 +56,12 @@ $(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk
 	@mkdir -p $$(dir $$@)
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
-$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter c vec_sse2,$(call level_of,$(s))),$(CONTRACT_OFF),$(CONTRACT_FUSE)))))
+$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF))))
 
+# The twins are not vectorised: fewer compiler passes between their source and their values (GCC 12
+# for aarch64 fails on ref_loss.c otherwise).
+$(call object,$(SOURCES_REF)): CONTRACT_OFF += -fno-tree-vectorize
 $(call object,$(SOURCES_BASE) $(SOURCES_REF) $(SOURCES_RUN)): $(BUILD)/obj/%.o: kernels/%.c $(HEADERS) kernels/kernels.mk
 	@mkdir -p $(dir $@)
 	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -c $< -o $@
@@ -65,11 +83,15 @@ $(BUILD)/librun.a: $(call object,$(filter-out kernels/run/main.c,$(SOURCES_RUN))
 $(BUILD)/armtrain-run: $(call object,kernels/run/main.c) $(BUILD)/librun.a $(BUILD)/libarmtrain.a
 	$(CC) -static -pthread -s -o $@ $^ -lm
 
-# C tests: tests/c/test_NAME.c becomes build/tests/test_NAME.
+# C tests: tests/c/test_NAME.c becomes BUILD/tests/test_NAME, with STATIC_TESTS=1 one
+# that runs without the target's libraries.
+LDFLAGS_TEST = $(if $(STATIC_TESTS),-static)
 C_TESTS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/test_*.c)))
+# It puts its own allocator in the C library's place, which a static library does not allow.
+$(BUILD)/tests/test_no_alloc: LDFLAGS_TEST =
 $(BUILD)/tests/%: tests/c/%.c $(wildcard tests/c/*.h) $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a $(BUILD)/librun.a
 	@mkdir -p $(dir $@)
-	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -Itests/c $< -o $@ $(BUILD)/librun.a $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
+	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) $(LDFLAGS_TEST) -Itests/c $< -o $@ $(BUILD)/librun.a $(BUILD)/libarmtrain_ref.a $(BUILD)/libarmtrain.a $(BUILD)/libarmtrain_ref.a -lm
 
 # Fuzzers: tests/c/fuzz_NAME.c becomes BUILD/tests/fuzz_NAME, run with the number of inputs.
 C_FUZZERS = $(patsubst tests/c/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/c/fuzz_*.c)))

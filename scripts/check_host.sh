@@ -11,9 +11,20 @@ missing() {
     exit 1
 }
 
+# A cross tool is in the package of its own name: gcc-TRIPLE, binutils-TRIPLE.
+package_of() {
+    case $1 in
+    *-*-gcc) echo "gcc-${1%-gcc}" ;;
+    *-*-ar) echo "binutils-${1%-ar}" ;;
+    *) echo "$2" ;;
+    esac
+}
+
 check_c() {
-    command -v "${CC:-cc}" >/dev/null 2>&1 || missing "no C compiler (${CC:-cc}) found" gcc
-    command -v "${AR:-ar}" >/dev/null 2>&1 || missing "no archiver (${AR:-ar}) found" binutils
+    command -v "${CC:-cc}" >/dev/null 2>&1 ||
+        missing "no C compiler (${CC:-cc}) found" "$(package_of "${CC:-cc}" gcc)"
+    command -v "${AR:-ar}" >/dev/null 2>&1 ||
+        missing "no archiver (${AR:-ar}) found" "$(package_of "${AR:-ar}" binutils)"
     echo '#include <pthread.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 ||
         missing "the C library's headers are missing (pthread.h)" libc6-dev
 }

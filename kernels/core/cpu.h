@@ -1,5 +1,5 @@
 /* What this processor can do, read once. The only C file that reads the environment
- * (ARMTRAIN_CPU=c|vec_sse2|vec_avx2|vec_avx512|neon_... caps the kernel level). */
+ * (ARMTRAIN_CPU=LEVEL caps the kernel level; dispatch/levels.c lists them). */
 #ifndef ART_CORE_CPU_H
 #define ART_CORE_CPU_H
 
@@ -10,7 +10,7 @@ enum {
     ART_CPU_AVX2_FMA = 1u << 1, /* AVX2 and FMA3, and the OS saves ymm */
     ART_CPU_AVX512 = 1u << 2,   /* F, BW, DQ, VL, and the OS saves zmm */
     ART_CPU_NEON = 1u << 8,
-    ART_CPU_VFPV4 = 1u << 9,
+    ART_CPU_VFPV4 = 1u << 9, /* fused multiply-add; AArch64 always has it with NEON */
 };
 
 /* Feature bits of this machine. */

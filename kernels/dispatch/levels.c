@@ -12,6 +12,15 @@
     X(vec_sse2, ART_CPU_SSE2)                                                                      \
     X(vec_avx2, ART_CPU_AVX2_FMA)                                                                  \
     X(vec_avx512, ART_CPU_AVX512)
+#elif defined(__aarch64__)
+#define ART_EACH_LEVEL(X)                                                                          \
+    ART_EACH_LEVEL_PLAIN(X)                                                                        \
+    X(neon_a64, ART_CPU_NEON | ART_CPU_VFPV4)
+#elif defined(__arm__)
+#define ART_EACH_LEVEL(X)                                                                          \
+    ART_EACH_LEVEL_PLAIN(X)                                                                        \
+    X(neon_a32, ART_CPU_NEON)                                                                      \
+    X(neonv4_a32, ART_CPU_NEON | ART_CPU_VFPV4)
 #else
 #define ART_EACH_LEVEL(X) ART_EACH_LEVEL_PLAIN(X)
 #endif

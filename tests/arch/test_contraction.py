@@ -1,59 +1,164 @@
-"""Multiply and add fuse where every path fuses, and nowhere else: read from the object files."""
+"""Multiply and add fuse where every path fuses, and nowhere else: read from the object files.
+
+Objects of this machine are in build/obj, those of cross builds in build/aarch64/obj and
+build/armv7/obj; what has not been built is skipped.
+"""
 
 from __future__ import annotations
 
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OBJECTS = ROOT / "build" / "obj"
-FUSED = re.compile(r"\bvf(?:n?m)(?:add|sub)\w*[sp]s\b")
-PRODUCTS = re.compile(r"\bv?mul[sp]s\b")
+FUSING = ("avx2", "avx512", "neon_a64", "neonv4_a32")
+PLACE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)(.*)")
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("objdump") is None, reason="objdump is not installed (package binutils)"
+
+@dataclass(frozen=True)
+class Build:
+    """Objects of one architecture and the spelling of its instructions.
+
+    Attributes
+    ----------
+    folder, objdump : str
+        Where the objects are below the root, and the program that reads them.
+    fused, product : str
+        Patterns of a fused multiply-add and of a product that is rounded on its own.
+    terms : str
+        Pattern of what adds a term in the inner loop of a matrix product.
+    store : str
+        Pattern of a store to memory.
+    baseline : str
+        Pattern of what only files of a level may hold.
+    """
+
+    folder: str
+    objdump: str
+    fused: str
+    product: str
+    terms: str
+    store: str
+    baseline: str
+
+
+X86 = Build(
+    "build/obj",
+    "objdump",
+    r"^vf(?:n?m)(?:add|sub)\w*[sp]s$",
+    r"^v?mul[sp]s$",
+    r"^vfmadd\w*ps$",
+    r"^$",
+    r"^v(?!er)",
 )
+A64 = Build(
+    "build/aarch64/obj",
+    "aarch64-linux-gnu-objdump",
+    r"^f(?:n?madd|n?msub|mla|mls)$",
+    r"^fn?mul$",
+    r"^fmla$",
+    r"^st",
+    r"^(?:sdot|udot|fmlal|bf\w*mm\w*|smmla|ld1w)$",
+)
+A32 = Build(
+    "build/armv7/obj",
+    "arm-linux-gnueabihf-objdump",
+    r"^vfn?m[as]\.f(?:32|64)$",
+    r"^v(?:n?mul|n?ml[as])\.f32$",
+    r"^v(?:fma|mla)\.f32$",
+    r"^(?:st|vst|push|vpush)",
+    r"^v(?:ld1|st1|dup|mlal|shl|add\.i|mul\.i|and|eor|orr|bsl|bit|cvt\.\w+\.\w+.q)",
+)
+BUILDS = (X86, A64, A32)
 
 
-def disassembly(path: Path) -> str:
-    """Return the instructions of an object file."""
-    return subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
+@cache
+def instructions(build: Build, path: Path) -> tuple[tuple[int, str, str], ...]:
+    """Return (address, name, operands) of all instructions of an object file."""
+    if shutil.which(build.objdump) is None:
+        pytest.skip(f"{build.objdump} is not installed (package binutils of that architecture)")
+    command = [build.objdump, "-d", "--no-show-raw-insn", str(path)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = (PLACE.match(line) for line in text.splitlines())
+    return tuple((int(m[1], 16), m[2], m[3]) for m in found if m)
 
 
-def objects(folder: str) -> list[Path]:
+def has(build: Build, path: Path, pattern: str) -> bool:
+    """Return whether an instruction's name matches."""
+    return any(re.search(pattern, name) for _, name, _ in instructions(build, path))
+
+
+def objects(build: Build, folder: str) -> list[Path]:
     """Return the built objects below `folder`."""
-    found = sorted((OBJECTS / folder).rglob("*.o"))
-    assert found, f"no objects in {OBJECTS / folder}: run make lib"
+    found = sorted((ROOT / build.folder / folder).rglob("*.o"))
+    if not found:
+        pytest.skip(f"no objects in {build.folder}/{folder}: not built")
     return found
 
 
-def test_fusing_levels_fuse_every_product() -> None:
+def inner_loops(build: Build, path: Path) -> list[list[str]]:
+    """Return the names of the instructions of each innermost loop that adds terms."""
+    listed = instructions(build, path)
+    spans = []
+    for address, name, rest in listed:
+        target = re.search(r"\b([0-9a-f]+) <", rest)
+        if target and re.match(r"b|cb", name) and not re.match(r"blx?$|bl\b", name):
+            start = int(target[1], 16)
+            if start < address:
+                spans.append((start, address))
+    inner = [s for s in spans if not any(s != o and s[0] <= o[0] and o[1] <= s[1] for o in spans)]
+    bodies = [[n for a, n, _ in listed if start <= a <= end] for start, end in inner]
+    return [b for b in bodies if any(re.search(build.terms, name) for name in b)]
+
+
+each_build = pytest.mark.parametrize("build", BUILDS, ids=["x86", "a64", "a32"])
+
+
+@each_build
+def test_fusing_levels_fuse_every_product(build: Build) -> None:
     """In the fused matrix kernels no product is rounded on its own."""
-    fusing = [p for p in objects("ukernel/gemm") if p.stem.endswith(("avx2", "avx512"))]
-    for path in fusing:
-        text = disassembly(path)
-        assert FUSED.search(text), f"{path.name} has no fused multiply-add"
-        assert not PRODUCTS.search(text), f"{path.name} rounds a product on its own"
+    for path in objects(build, "ukernel/gemm"):
+        if path.stem.endswith(FUSING):
+            assert has(build, path, build.fused), f"{path.name} has no fused multiply-add"
+            assert not has(build, path, build.product), f"{path.name} rounds a product on its own"
 
 
-@pytest.mark.parametrize("folder", ["core", "dispatch", "engine", "ops", "ukernel/vec"])
-def test_everything_else_never_fuses(folder: str) -> None:
+@each_build
+@pytest.mark.parametrize("folder", ["core", "dispatch", "engine", "ops", "run", "ukernel/vec"])
+def test_everything_else_never_fuses(build: Build, folder: str) -> None:
     """Element-wise kernels, operations and the engine keep two roundings."""
-    for path in objects(folder):
-        assert not FUSED.search(disassembly(path)), f"{path.name} fuses a multiply and an add"
+    for path in objects(build, folder):
+        assert not has(build, path, build.fused), f"{path.name} fuses a multiply and an add"
 
 
-def test_plain_matrix_levels_never_fuse() -> None:
+@each_build
+def test_plain_matrix_levels_never_fuse(build: Build) -> None:
     """The levels without fused multiply-add are one numeric class."""
-    for path in objects("ukernel/gemm"):
-        if not path.stem.endswith(("avx2", "avx512")):
-            assert not FUSED.search(disassembly(path)), path.name
+    for path in objects(build, "ukernel/gemm"):
+        if not path.stem.endswith(FUSING):
+            assert not has(build, path, build.fused), path.name
+
+
+@pytest.mark.parametrize("build", [A64, A32], ids=["a64", "a32"])
+def test_inner_loops_store_nothing(build: Build) -> None:
+    """The sums of a tile stay in registers."""
+    for path in objects(build, "ukernel/gemm"):
+        if "_neon" in path.stem:
+            loops = inner_loops(build, path)
+            assert len(loops) >= 16, f"{path.name}: {len(loops)} loops found"
+            for body in loops:
+                stores = [name for name in body if re.search(build.store, name)]
+                assert not stores, f"{path.name}: {stores} in a loop of {len(body)}"
+
+
+@each_build
+@pytest.mark.parametrize("folder", ["core", "dispatch", "engine", "ops", "run"])
+def test_shared_files_stay_at_the_baseline(build: Build, folder: str) -> None:
+    """Only the files of a level hold its instructions."""
+    for path in objects(build, folder):
+        assert not has(build, path, build.baseline), path.name

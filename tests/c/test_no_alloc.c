@@ -63,10 +63,12 @@ void free(void *data) {
     __libc_free(data);
 }
 
+/* The header gives this function the name that files with 64-bit offsets use. */
 void *mmap(void *address, size_t bytes, int protection, int flags, int file, off_t offset) {
     atomic_fetch_add(&calls, 1);
 #ifdef SYS_mmap2
-    return (void *)syscall(SYS_mmap2, address, bytes, protection, flags, file, offset / 4096);
+    return (void *)syscall(SYS_mmap2, address, bytes, protection, flags, file,
+                           (long)(offset / 4096));
 #else
     return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
 #endif

@@ -65,6 +65,11 @@ static const struct {
     {"vec_sse2", ART_CPU_SSE2, &art_gemm_vec_sse2, false},
     {"vec_avx2", ART_CPU_AVX2_FMA, &art_gemm_vec_avx2, true},
     {"vec_avx512", ART_CPU_AVX512, &art_gemm_vec_avx512, true},
+#elif defined(__aarch64__)
+    {"neon_a64", ART_CPU_NEON | ART_CPU_VFPV4, &art_gemm_neon_a64, true},
+#elif defined(__arm__)
+    {"neon_a32", ART_CPU_NEON, &art_gemm_neon_a32, false},
+    {"neonv4_a32", ART_CPU_NEON | ART_CPU_VFPV4, &art_gemm_neonv4_a32, true},
 #endif
 };
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };

@@ -80,5 +80,8 @@ extern const art_gemm_kernels art_gemm_c;
 extern const art_gemm_kernels art_gemm_vec_sse2;
 extern const art_gemm_kernels art_gemm_vec_avx2;
 extern const art_gemm_kernels art_gemm_vec_avx512;
+extern const art_gemm_kernels art_gemm_neon_a64;
+extern const art_gemm_kernels art_gemm_neon_a32;
+extern const art_gemm_kernels art_gemm_neonv4_a32;
 
 #endif

@@ -104,7 +104,10 @@ typedef struct art_vec_kernels {
     result art_vec_##name##_c parameters;                                                          \
     result art_vec_##name##_vec_sse2 parameters;                                                   \
     result art_vec_##name##_vec_avx2 parameters;                                                   \
-    result art_vec_##name##_vec_avx512 parameters;
+    result art_vec_##name##_vec_avx512 parameters;                                                 \
+    result art_vec_##name##_neon_a64 parameters;                                                   \
+    result art_vec_##name##_neon_a32 parameters;                                                   \
+    result art_vec_##name##_neonv4_a32 parameters;
 #include "ukernel/vec/vec.def"
 #undef ART_VEC
 
