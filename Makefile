@@ -26,7 +26,7 @@ CROSS_A32 = CC=arm-linux-gnueabihf-gcc AR=arm-linux-gnueabihf-ar ARCH=arm BUILD=
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
-	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z0-9-]+:.*##' Makefile | sed 's/:.*## /\t/' | expand -t 16
 
 # --- for users -----------------------------------------------------------------------------
 

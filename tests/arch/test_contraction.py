@@ -78,13 +78,20 @@ BUILDS = (X86, A64, A32)
 
 
 @cache
-def instructions(build: Build, path: Path) -> tuple[tuple[int, str, str], ...]:
-    """Return (address, name, operands) of all instructions of an object file."""
+def instructions(build: Build, path: Path, symbol: str = "") -> tuple[tuple[int, str, str], ...]:
+    """Return (address, name, operands) of the instructions of functions that match `symbol`."""
     if shutil.which(build.objdump) is None:
         pytest.skip(f"{build.objdump} is not installed (package binutils of that architecture)")
     command = [build.objdump, "-d", "--no-show-raw-insn", str(path)]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    found = (PLACE.match(line) for line in text.splitlines())
+    bodies = re.split(r"^[0-9a-f]+ <([^>]+)>:$", text, flags=re.MULTILINE)[1:]
+    lines = [
+        line
+        for name, body in zip(bodies[::2], bodies[1::2], strict=True)
+        if re.search(symbol, name)
+        for line in body.splitlines()
+    ]
+    found = (PLACE.match(line) for line in lines)
     return tuple((int(m[1], 16), m[2], m[3]) for m in found if m)
 
 
@@ -102,8 +109,8 @@ def objects(build: Build, folder: str) -> list[Path]:
 
 
 def inner_loops(build: Build, path: Path) -> list[list[str]]:
-    """Return the names of the instructions of each innermost loop that adds terms."""
-    listed = instructions(build, path)
+    """Return the names of the instructions of each innermost loop of a tile that adds terms."""
+    listed = instructions(build, path, r"^art_(?:rows|pixels)_\d")
     spans = []
     for address, name, rest in listed:
         target = re.search(r"\b([0-9a-f]+) <", rest)

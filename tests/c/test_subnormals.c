@@ -30,16 +30,18 @@ static void product_row(const art_level *level, const float *a, const float *b, 
     const art_gemm_kernels *gemm = level->kernels.gemm;
     guarded row = guarded_new(n);
     const float *x[TERMS];
+    uint32_t b_row[TERMS];
     float *rows[1] = {row.data};
     memcpy(row.data, c, n * sizeof *c);
     for (unsigned p = 0; p < TERMS; p++) {
         x[p] = a + p;
+        b_row[p] = p * NR;
     }
     if (pixels) {
         gemm->pixels(&(art_gemm_pixels){.x = x,
+                                        .row = b_row,
                                         .b = b,
                                         .c = row.data,
-                                        .ldb = NR,
                                         .pixels = TERMS,
                                         .m = 1,
                                         .n = n,

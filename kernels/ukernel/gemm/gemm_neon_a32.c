@@ -12,6 +12,6 @@
 #define ART_GEMM_FACTOR float32x2_t
 #define ART_GEMM_SPREAD(p) vld1_dup_f32(p)
 #define ART_GEMM_MULADD(acc, factor, row) vmlaq_lane_f32(acc, row, factor, 0)
+#define ART_GEMM_MULADD_EACH(acc, a, b) vmlaq_f32(acc, a, b)
 #define ART_GEMM_PLUS(x, y) vaddq_f32(x, y)
-#define ART_GEMM_PLUS_ONE(x, y) vget_lane_f32(vadd_f32(vdup_n_f32(x), vdup_n_f32(y)), 0)
 #include "ukernel/gemm/gemm_impl.h"

@@ -11,6 +11,6 @@
 #define ART_GEMM_FACTOR float32x4_t
 #define ART_GEMM_SPREAD(p) vld1q_dup_f32(p)
 #define ART_GEMM_MULADD(acc, factor, row) vfmaq_f32(acc, row, factor)
+#define ART_GEMM_MULADD_EACH(acc, a, b) vfmaq_f32(acc, a, b)
 #define ART_GEMM_PLUS(x, y) vaddq_f32(x, y)
-#define ART_GEMM_PLUS_ONE(x, y) vget_lane_f32(vadd_f32(vdup_n_f32(x), vdup_n_f32(y)), 0)
 #include "ukernel/gemm/gemm_impl.h"
