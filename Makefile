@@ -138,6 +138,9 @@ asan-build: $(C_FUZZERS)
 
 bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner and training steps on this machine
 	$(VENV_PYTHON) -m pytest tests/bench -m bench --benchmark-columns=min,median,rounds
+	@if $(VENV_PYTHON) -c "import torch" 2>/dev/null; then \
+	  $(VENV_PYTHON) tests/bench/compare_torch.py; else \
+	  echo "not compared with PyTorch: it is not installed (pip install torch==2.13.0)"; fi
 
 golden: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## rewrite tests/golden (TORCH_PYTHON: a Python with PyTorch)
 	$(TORCH_PYTHON) scripts/make_goldens.py
