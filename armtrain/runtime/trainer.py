@@ -268,12 +268,13 @@ class Trainer:
         Raises
         ------
         ShapeError
-            A name is missing or unknown, or an array has another shape; nothing was changed.
+            A name is missing or unknown, or an array has another shape or holds no real numbers;
+            nothing was changed.
         NonFiniteError
-            An array holds a NaN or an infinity; nothing was changed.
+            An array holds a NaN, an infinity or more than a float32 can; nothing was changed.
         """
         shapes = {t.name: t.layout.shape for t in self.plan.program.tensors if t.role in _SAVED}
-        given = {n: np.asarray(a) for n, a in state.items() if not n.endswith(_IGNORED)}
+        given = {n: _as_float32(n, a) for n, a in state.items() if not n.endswith(_IGNORED)}
         missing, unknown = (
             sorted(shapes.keys() - given.keys()),
             sorted(given.keys() - shapes.keys()),
@@ -289,7 +290,7 @@ class Trainer:
             if not np.isfinite(array).all():
                 raise NonFiniteError(f"'{name}' holds a NaN or an infinity; it was not loaded")
         for name, array in given.items():
-            self._engine.write(name, np.ascontiguousarray(array, np.float32))
+            self._engine.write(name, array)
 
     def open(self, data: Data, *, targets: bool = False) -> Source:
         """Return checked data as a context manager, to be passed to the other methods."""
@@ -304,6 +305,15 @@ class Trainer:
     def _open(self, stack: ExitStack, data: Data, *, targets: bool) -> Source:
         """Open and check data; the stack closes them."""
         return stack.enter_context(self.open(data, targets=targets))
+
+
+def _as_float32(name: str, value: Any) -> NDArray[np.float32]:
+    """Return a weight as the engine holds it; what float32 cannot hold becomes infinite."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "fiub":
+        raise ShapeError(f"'{name}' holds {array.dtype} values; float32 numbers are needed")
+    with np.errstate(over="ignore"):
+        return np.array(array, np.float32, order="C")
 
 
 def _read(path: str | os.PathLike[str]) -> bytes:

@@ -261,3 +261,14 @@ def test_growth_stays_within_the_plan() -> None:
     allowed = 1.1 * (plan.arena_bytes + trainer.buffer_bytes) + (1 << 20)
     assert plan.arena_bytes <= growth.growth_bytes + (64 << 10)
     assert growth.growth_bytes <= allowed
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e300, 1j, "1"])
+def test_weights_that_float32_cannot_hold_are_refused(plan: at.Plan, bad: object) -> None:
+    trainer = at.Trainer(plan, seed=1)
+    before = trainer.state_dict()
+    name = next(iter(before))
+    array = np.full(before[name].shape, bad)
+    with pytest.raises(at.ArmtrainError, match=name):
+        trainer.load_state_dict({**before, name: array})
+    assert trainer.state_dict()[name].tobytes() == before[name].tobytes()
