@@ -16,7 +16,7 @@
 #define ART_EACH_LEVEL(X)                                                                          \
     ART_EACH_LEVEL_PLAIN(X)                                                                        \
     X(neon_a64, ART_CPU_NEON | ART_CPU_VFPV4)
-#elif defined(__arm__)
+#elif defined(__arm__) && __ARM_ARCH >= 7
 #define ART_EACH_LEVEL(X)                                                                          \
     ART_EACH_LEVEL_PLAIN(X)                                                                        \
     X(neon_a32, ART_CPU_NEON)                                                                      \
