@@ -101,7 +101,7 @@ TARGETS = (
         {"python-zig": "pip package ziglang"},
         "qemu-arm-static",
         "/",
-        {"arm1176": "c", "cortex-a7": "c"},
+        {"arm1176": "c"},
     ),
 )
 

@@ -67,7 +67,7 @@ static const struct {
     {"vec_avx512", ART_CPU_AVX512, &art_gemm_vec_avx512, true},
 #elif defined(__aarch64__)
     {"neon_a64", ART_CPU_NEON | ART_CPU_VFPV4, &art_gemm_neon_a64, true},
-#elif defined(__arm__)
+#elif defined(__arm__) && __ARM_ARCH >= 7
     {"neon_a32", ART_CPU_NEON, &art_gemm_neon_a32, false},
     {"neonv4_a32", ART_CPU_NEON | ART_CPU_VFPV4, &art_gemm_neonv4_a32, true},
 #endif
