@@ -60,8 +60,8 @@ def extensions() -> list[Extension]:
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
         py_limited_api=LIMITED_API,
         extra_compile_args=["-O2", "-g0", "-fvisibility=hidden"],
-        # Symbols stay: scripts/check_artifacts.py tells by them which file an instruction is from.
-        extra_link_args=["-Wl,--strip-debug", "-pthread"],
+        # As in kernels.mk: the check of cross-built files reads symbols.
+        extra_link_args=["-Wl,--strip-debug" if CROSS else "-s", "-pthread"],
     )
     return list(cythonize([engine], include_path=["kernels/cython"]))
 

@@ -15,20 +15,26 @@ endif
 CROSS_ARCH_aarch64 = aarch64
 CROSS_CC_aarch64 = aarch64-linux-gnu-gcc
 CROSS_AR_aarch64 = aarch64-linux-gnu-ar
+CROSS_STRIP_aarch64 = aarch64-linux-gnu-strip
 CROSS_ARCH_armv7 = arm
 CROSS_CC_armv7 = arm-linux-gnueabihf-gcc
 CROSS_AR_armv7 = arm-linux-gnueabihf-ar
+CROSS_STRIP_armv7 = arm-linux-gnueabihf-strip
 # Debian's ARM compiler brings ARMv7 start files and C library; Zig builds its own for ARMv6.
 CROSS_ARCH_armv6 = armv6
 CROSS_CC_armv6 = $(ZIG) cc -target arm-linux-musleabihf -mcpu=arm1176jzf_s -Wno-unknown-pragmas
 CROSS_AR_armv6 = $(ZIG) ar
+CROSS_STRIP_armv6 = arm-linux-gnueabihf-strip
 ZIG ?= $(VENV)/bin/python-zig
 export ZIG_LOCAL_CACHE_DIR = $(abspath build/zig)
 ARCH = $(CROSS_ARCH_$(CROSS))
 CC = $(CROSS_CC_$(CROSS))
 AR = $(CROSS_AR_$(CROSS))
+STRIP = $(CROSS_STRIP_$(CROSS))
 BUILD = build/$(CROSS)
 OPT = -O3 -g
+# Symbols stay: they tell which file an instruction is from, and what between them is constants.
+STRIP_FLAGS = --strip-debug --keep-file-symbols
 endif
 
 ifndef ARCH
@@ -36,6 +42,8 @@ ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
 endif
 BUILD ?= build
 OPT ?= -O3 -g
+STRIP ?= strip
+STRIP_FLAGS ?= --strip-all
 
 # The least processor: any ARMv8-A; ARMv7-A with 16 double registers (no NEON) and hard floats.
 FLAGS_BASE_aarch64 = -march=armv8-a
@@ -111,11 +119,9 @@ $(BUILD)/librun.a: $(call object,$(filter-out kernels/run/main.c,$(SOURCES_RUN))
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-# Symbols stay: they tell which file an instruction is from, and what between them is constants.
-LDFLAGS_RUN = $(LDFLAGS_BASE) -Wl,--strip-debug
-
 $(BUILD)/armtrain-run: $(call object,kernels/run/main.c) $(BUILD)/librun.a $(BUILD)/libarmtrain.a
-	$(CC) -static -pthread $(LDFLAGS_RUN) -o $@ $^ -lm
+	$(CC) -static -pthread $(LDFLAGS_BASE) -o $@ $^ -lm
+	$(STRIP) $(STRIP_FLAGS) $@
 
 # C tests: tests/c/test_NAME.c becomes BUILD/tests/test_NAME, with STATIC_TESTS=1 one
 # that runs without the target's libraries.

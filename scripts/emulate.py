@@ -98,7 +98,10 @@ TARGETS = (
     ),
     Target(
         "armv6",
-        {"python-zig": "pip package ziglang"},
+        {
+            "python-zig": "pip package ziglang",
+            "arm-linux-gnueabihf-strip": "package binutils-arm-linux-gnueabihf",
+        },
         "qemu-arm-static",
         "/",
         {"arm1176": "c"},
