@@ -20,7 +20,7 @@ EXECUTABLE = 4
 CPU_ARCH = {6: "v6", 7: "v6KZ", 8: "v6T2", 9: "v6K", 10: "v7", 14: "v8"}
 
 
-class NotElf(Exception):
+class NotElfError(Exception):
     """The file is no readable ELF file."""
 
 
@@ -128,9 +128,7 @@ def _arm_attributes(elf: ELFFile) -> dict[str, int]:
 def _code(elf: ELFFile) -> Code:
     """Return which file each range of instructions is from."""
     starts: dict[int, tuple[str, str]] = {}
-    executable = {
-        i for i, s in enumerate(elf.iter_sections()) if s.header.sh_flags & EXECUTABLE
-    }
+    executable = {i for i, s in enumerate(elf.iter_sections()) if s.header.sh_flags & EXECUTABLE}
     for section in elf.iter_sections():
         if not isinstance(section, SymbolTableSection) or section.name != ".symtab":
             continue
@@ -149,7 +147,7 @@ def read_elf(path: Path) -> ElfFacts:
 
     Raises
     ------
-    NotElf
+    NotElfError
         It is no ELF file or a damaged one.
     """
     try:
@@ -171,4 +169,4 @@ def read_elf(path: Path) -> ElfFacts:
                 code=_code(elf),
             )
     except (ELFError, ValueError, KeyError) as error:
-        raise NotElf(f"{path.name} is no readable ELF file: {error}") from None
+        raise NotElfError(f"{path.name} is no readable ELF file: {error}") from None

@@ -114,7 +114,7 @@ ARMV6 = Isa(
 )
 
 
-class NoDisassembler(Exception):
+class NoDisassemblerError(Exception):
     """LLVM's disassembler is not installed."""
 
 
@@ -123,13 +123,13 @@ def llvm_tool(name: str) -> str:
 
     Raises
     ------
-    NoDisassembler
+    NoDisassemblerError
         With the package to install.
     """
     for version in LLVM_VERSIONS:
         if found := shutil.which(f"llvm-{name}{version}"):
             return found
-    raise NoDisassembler(f"llvm-{name} is not installed: apt-get install llvm")
+    raise NoDisassemblerError(f"llvm-{name} is not installed: apt-get install llvm")
 
 
 def encoding_of(words: str) -> bytes:
