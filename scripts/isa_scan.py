@@ -79,7 +79,9 @@ class Instruction:
 
 
 ARMV7_LESS = ",-neon,-d32,-vfp4,-fp16,-hwdiv,-hwdiv-arm,-mp,-crc,-virtualization"
-A32_EVERYTHING = "+v8.6a,+neon,+fp-armv8,+fullfp16,+dotprod,+i8mm,+bf16,+crypto,+crc"
+A32_EVERYTHING = (
+    "+v8.6a,+db,+mp,+hwdiv,+hwdiv-arm,+neon,+fp-armv8,+fullfp16,+dotprod,+i8mm,+bf16,+crypto,+crc"
+)
 AARCH64 = Isa(
     "ARMv8-A",
     "aarch64-linux-gnu",
