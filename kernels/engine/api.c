@@ -175,6 +175,22 @@ void art_engine_set_state(art_engine *engine, const art_run_state *state) {
     engine->state = *state;
 }
 
+art_status art_engine_check_ready(const art_engine *engine, art_error *err) {
+    ART_FAIL_IF(!engine->ready, err, ART_USE,
+                "the engine has no weights yet, or loading them broke off half-way: load a whole "
+                "file, resume, or open and initialize it anew");
+    return ART_OK;
+}
+
+void art_engine_tell_incomplete(art_error *err) {
+    static const char text[] = "; some weights were replaced and some were not: load a whole file, "
+                               "resume, or start again";
+    size_t used = err == NULL ? 0 : strlen(err->text);
+    if (err != NULL && sizeof err->text - used > sizeof text) {
+        memcpy(err->text + used, text, sizeof text);
+    }
+}
+
 uint32_t art_engine_find(const art_engine *engine, const char *name) {
     for (uint32_t i = 0; i < engine->plan.n_tensors; i++) {
         if (art_role_is_kept(art_engine_tensor(engine, i)->role) &&

@@ -16,8 +16,7 @@ static art_status check_call(const art_engine *engine, unsigned phase, uint32_t 
     uint32_t planned = engine->plan.header->batch_size;
     ART_FAIL_IF(io->first == io->last, err, ART_USE,
                 "the plan has no steps to %s: plan it again with them", phase_names[phase]);
-    ART_FAIL_IF(!engine->ready, err, ART_USE,
-                "the engine has no weights yet: initialize it, load weights or resume first");
+    ART_TRY(art_engine_check_ready(engine, err));
     ART_FAIL_IF(n == 0, err, ART_BATCH, "the batch is empty; 1 to %u samples are possible",
                 planned);
     ART_FAIL_IF(
