@@ -13,6 +13,7 @@ from types import TracebackType
 
 from armtrain.atomic import write_bytes
 from armtrain.errors import StorageError
+from armtrain.files import explain, path_text
 from armtrain.runtime.history import EpochRecord
 
 __all__ = ["JsonLog"]
@@ -29,24 +30,26 @@ class JsonLog:
         StorageError
             The file cannot be written.
         """
-        self._path = os.fspath(path)
+        self._path = path_text(path)
         try:
             if os.path.isfile(self._path):
                 kept = _lines_until(self._path, epochs_done)
                 write_bytes(self._path, b"".join(kept))
-            self._file = open(self._path, "ab")  # noqa: SIM115 - closed by __exit__
+            # Unbuffered: what a full disk refuses must not be written again when it closes.
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - closed by __exit__
         except OSError as error:
-            raise StorageError(f"cannot write the log {self._path}: {error.strerror}") from error
+            raise StorageError(f"cannot write the log {self._path}: {explain(error)}") from error
 
     def write(self, record: EpochRecord) -> None:
         """Append a line and force it to the medium; raises StorageError."""
         try:
-            self._file.write(json.dumps(record.to_json_dict()).encode() + b"\n")
-            self._file.flush()
+            line = json.dumps(record.to_json_dict()).encode() + b"\n"
+            while line:
+                line = line[self._file.write(line) :]
             if os.path.isfile(self._path):
                 os.fsync(self._file.fileno())
         except OSError as error:
-            raise StorageError(f"cannot write the log {self._path}: {error.strerror}") from error
+            raise StorageError(f"cannot write the log {self._path}: {explain(error)}") from error
 
     def __enter__(self) -> JsonLog:
         """Return itself."""

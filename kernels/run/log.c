@@ -86,7 +86,8 @@ art_status run_log_open(const char *path, uint64_t epochs_done, int *fd, art_err
         ART_TRY(trim(path, epochs_done, err));
     }
     *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot write the log %s: %s", path, strerror(errno));
+    ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot write the log %s: %s; %s", path, strerror(errno),
+                art_errno_advice(errno));
     return ART_OK;
 }
 
@@ -101,11 +102,12 @@ art_status run_log_write(int fd, const char *path, const run_record *record, art
         if (n < 0 && errno == EINTR) {
             continue;
         }
-        ART_FAIL_IF(n <= 0, err, ART_IO, "cannot write the log %s: %s", path, strerror(errno));
+        ART_FAIL_IF(n <= 0, err, ART_IO, "cannot write the log %s: %s; %s", path, strerror(errno),
+                    art_errno_advice(errno));
         from += n;
         left -= (size_t)n;
     }
-    ART_FAIL_IF(is_regular(path) && fsync(fd) != 0, err, ART_IO, "cannot write the log %s: %s",
-                path, strerror(errno));
+    ART_FAIL_IF(is_regular(path) && fsync(fd) != 0, err, ART_IO, "cannot write the log %s: %s; %s",
+                path, strerror(errno), art_errno_advice(errno));
     return ART_OK;
 }

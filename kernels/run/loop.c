@@ -1,5 +1,6 @@
 #include "loop.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,12 +104,17 @@ static art_status prepare_directory(run_loop *l, art_error *err) {
     if (o->checkpoint == NULL) {
         return ART_OK;
     }
+    ART_TRY(art_dir_make(o->checkpoint, err));
+    ART_TRY(art_dir_lock(o->checkpoint, &l->lock, err));
+    if (l->lock < 0) {
+        run_note(o, "note: the file system of %s has no locks: start no second run there",
+                 o->checkpoint);
+    }
     ART_TRY(find_checkpoint(o->checkpoint, &found, &step, err));
     ART_FAIL_IF(found && !o->resume, err, ART_IO,
                 "%s holds checkpoints of an earlier run, newest of step %llu: continue it with "
                 "--resume, or choose another directory",
                 o->checkpoint, (unsigned long long)step);
-    ART_TRY(art_dir_make(o->checkpoint, err));
     if (o->resume && !found) {
         run_note(o, "no checkpoint in %s yet: starting from the beginning", o->checkpoint);
     }
@@ -265,6 +271,21 @@ static void tell_stop(const run_loop *l) {
     }
 }
 
+/* Checkpoints and log of the steps to come can be written. */
+static art_status open_outputs(run_loop *l, art_error *err) {
+    const run_options *o = l->options;
+    art_dir dir;
+    if (o->checkpoint != NULL && l->state.epoch < o->epochs) {
+        ART_TRY(art_dir_open(&dir, o->checkpoint, NULL, err));
+        bool good = art_dir_takes_files(dir.fd);
+        int code = errno;
+        art_dir_close(&dir);
+        ART_FAIL_IF(!good, err, ART_IO, "cannot write checkpoints into %s: %s; %s", o->checkpoint,
+                    strerror(code), art_errno_advice(code));
+    }
+    return run_log_open(o->log, l->state.epoch, &l->log, err);
+}
+
 static art_status begin(run_loop *l, art_error *err) {
     const run_options *o = l->options;
     art_engine_get_state(l->engine, &l->state);
@@ -287,11 +308,12 @@ static art_status begin(run_loop *l, art_error *err) {
         run_note(o, "already finished: %llu of %llu epochs are complete, nothing to do",
                  (unsigned long long)l->state.epoch, (unsigned long long)o->epochs);
     }
-    return run_log_open(o->log, l->state.epoch, &l->log, err);
+    return open_outputs(l, err);
 }
 
+/* The lock of the checkpoint directory stays until the process ends. */
 art_status run_train(run_loop *l, art_error *err) {
-    l->log = -1;
+    l->log = l->lock = -1;
     ART_TRY(begin(l, err));
     art_status status = ART_OK;
     while (status == ART_OK && l->state.epoch < l->options->epochs && stop_signal == 0) {
