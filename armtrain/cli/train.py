@@ -30,14 +30,20 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
     parser.add_argument("--epochs", type=at_least(0), required=True, help="epochs of the whole run")
     parser.add_argument("--validation", metavar="SPEC", type=data_spec)
-    parser.add_argument("--checkpoint", metavar="DIR", help="write a checkpoint after each epoch")
+    parser.add_argument(
+        "--checkpoint", metavar="DIR", help="write a checkpoint after each epoch; one run at a time"
+    )
     parser.add_argument(
         "--checkpoint-every", metavar="K", type=at_least(1), help="and after every K steps"
     )
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     parser.add_argument("--weights", metavar="F", help="start from these safetensors weights")
     parser.add_argument("--log", metavar="F.jsonl", help="write one JSON object an epoch")
-    parser.add_argument("--save", metavar="F.safetensors", help="write the trained weights")
+    parser.add_argument(
+        "--save",
+        metavar="F.safetensors",
+        help="write the trained weights; may be the file of --weights, but no other option's",
+    )
     return parser
 
 
