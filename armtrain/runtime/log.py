@@ -18,6 +18,8 @@ from armtrain.runtime.history import EpochRecord
 
 __all__ = ["JsonLog"]
 
+_START = b'{"epoch"'
+
 
 class JsonLog:
     """An open log file."""
@@ -66,9 +68,20 @@ class JsonLog:
 
 
 def _lines_until(path: str, epochs_done: int) -> list[bytes]:
-    """Return the whole lines of a log that belong to finished epochs."""
+    """Return the whole lines of a log that belong to finished epochs.
+
+    Dropping the others must not empty a file that was never a log. A power failure may leave
+    zeros, or the beginning of a first line.
+    """
     kept = []
     with open(path, "rb") as file:
+        head = file.read(len(_START))
+        if head[:1] != b"\0" and not _START.startswith(head):
+            raise StorageError(
+                f"{path} exists and is no training log, which starts with {_START.decode()}: "
+                "choose another file name"
+            )
+        file.seek(0)
         for line in file:
             try:
                 epoch = json.loads(line)["epoch"]

@@ -253,6 +253,21 @@ def test_log_is_started_anew_without_resume_and_survives_a_cut_line(tmp_path: Pa
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [1, 2]
 
 
+@pytest.mark.parametrize("text", ["my notes\n", '{"a": 1}\n', "[1, 2]"])
+def test_a_file_that_is_no_log_is_not_emptied(text: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(StorageError, match=r"is no training log.*choose another file name"):
+        run(FakeEngine(), epochs=1, log=tmp_path / "f")
+    assert (tmp_path / "f").read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"epoch": 1, "ker', "\0\0\0"])
+def test_what_a_power_failure_leaves_of_a_log_is_no_obstacle(text: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(text)
+    run(FakeEngine(), epochs=1, log=tmp_path / "f")
+    assert len((tmp_path / "f").read_bytes().splitlines()) == 1
+
+
 def test_log_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write"):
         run(FakeEngine(), epochs=1, log=tmp_path / "none" / "log.jsonl")
