@@ -38,7 +38,10 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="armtrain",
         description="Train neural networks inside a memory budget that is known to the byte.",
-        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run.",
+        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run. "
+        "Exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 device or storage. "
+        f"{_TRACEBACK}=1 in the environment shows Python's traceback of an error, "
+        "ARMTRAIN_CPU=LEVEL limits the kernels (armtrain doctor lists them).",
     )
     parser.add_argument("--version", action="version", version=f"armtrain {__version__}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)

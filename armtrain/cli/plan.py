@@ -72,23 +72,20 @@ def compile_model(
     **options: Any,
 ) -> Plan:
     """Compile what the command line names; `options` go to `armtrain.plan`."""
-    from armtrain.cli.model import make_loss, make_optimizer, model_from_file, zoo_entry
+    from armtrain.cli.model import make_loss, make_optimizer, zoo_entry
+    from armtrain.cli.user_file import model_file, model_from_file, user_code
     from armtrain.compiler import plan
 
+    options["optimizer"] = make_optimizer(optimizer)
     if model.startswith("zoo:"):
         found = zoo_entry(model.removeprefix("zoo:"))
-        net, default_shape, default_loss = found.build(), found.input_shape, found.loss()
-    else:
-        net, default_shape, default_loss = model_from_file(model), None, None
-    shape_of_one = input_shape or default_shape
-    if shape_of_one is None:
+        options["loss"] = found.loss() if loss is None else make_loss(loss)
+        return plan(found.build(), input_shape=input_shape or found.input_shape, **options)
+    path, name = model_file(model)
+    options["loss"] = make_loss(loss or "cross_entropy")
+    if input_shape is None:
         raise UsageError(
             f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
         )
-    return plan(
-        net,
-        input_shape=shape_of_one,
-        loss=default_loss if loss is None and default_loss else make_loss(loss or "cross_entropy"),
-        optimizer=make_optimizer(optimizer),
-        **options,
-    )
+    with user_code(path):
+        return plan(model_from_file(path, name), input_shape=input_shape, **options)
