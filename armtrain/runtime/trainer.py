@@ -16,7 +16,7 @@ from armtrain.data.spec import Data
 from armtrain.errors import ArmtrainError, NonFiniteError, ShapeError, StorageError
 from armtrain.ir.program import Role
 from armtrain.planfile.plan import Plan
-from armtrain.runtime.batches import Buffers, evaluate_source, predict_source
+from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
 from armtrain.runtime.engine import (
     check_smallest_batch,
     engine_module,
@@ -207,6 +207,11 @@ class Trainer:
         """Return the network's outputs, shape (n, *output_shape), for any number of samples.
 
         For a classifier these are the logits: `predict(x).argmax(axis=1)` are the classes.
+
+        Raises
+        ------
+        NonFiniteError
+            A sample or its output holds a NaN or an infinity; the message names the row.
         """
         with ExitStack() as stack:
             source = self._open(stack, x, targets=False)
@@ -242,7 +247,12 @@ class Trainer:
                 )
             check_smallest_batch(self.plan.program, source.count)
             (n,) = self._buffers.in_order(source, targets=True)
-            return float(self._engine.train_step(self._buffers.x[:n], self._buffers.target[:n], n))
+            x, target = self._buffers.x[:n], self._buffers.target[:n]
+            try:
+                return float(self._engine.train_step(x, target, n))
+            except NonFiniteError as error:
+                rows, arrays = self._buffers.rows[:n], {"x": x, "y": target}
+                raise with_row(error, source, rows, arrays, "the batch of this step") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and buffers as a safetensors file with torch's names, crash-safe."""

@@ -87,7 +87,7 @@ ART_API art_status art_engine_train_step(art_engine *engine, const float *x, con
 ART_API art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
                                             uint32_t n, double *loss, uint64_t *correct,
                                             art_error *err);
-/* out: float32 [n, output...] in the user's layout. */
+/* out: float32 [n, output...] in the user's layout; written but refused when not finite. */
 ART_API art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n,
                                            float *out, art_error *err);
 
