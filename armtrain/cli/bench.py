@@ -8,7 +8,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from armtrain.cli.common import Subparsers, at_least, print_json
+from armtrain.cli.common import Subparsers, at_least, kernel_level, print_json
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -28,7 +28,12 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--batch", type=at_least(1), default=32, help="for models; default 32")
     parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
     parser.add_argument("--repeat", type=at_least(1), default=20, help="timed runs; default 20")
-    parser.add_argument("--kernel-level", help="one level; default: all that run here")
+    parser.add_argument(
+        "--kernel-level",
+        type=kernel_level,
+        metavar="L",
+        help="one level; default: all that run here",
+    )
     return parser
 
 

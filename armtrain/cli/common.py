@@ -20,6 +20,7 @@ __all__ = [
     "at_least",
     "data_spec",
     "json_progress",
+    "kernel_level",
     "open_trainer",
     "print_json",
     "shape",
@@ -64,6 +65,16 @@ def shape(text: str) -> tuple[int, ...]:
     return tuple(map(int, parts))
 
 
+def kernel_level(text: str) -> str:
+    """Argument type: the name of a kernel level; whether it runs here is the engine's to say."""
+    from armtrain.board.levels import level_names
+
+    if text not in level_names():
+        known = ", ".join(level_names())
+        raise argparse.ArgumentTypeError(f"'{text}' is no kernel level; there are {known}")
+    return text
+
+
 def size_bytes(text: str) -> int:
     """Argument type: '512 KiB' or '1000000' to bytes."""
     from armtrain.memory.budget import parse_bytes
@@ -89,7 +100,9 @@ def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every verb that runs a plan takes."""
     parser.add_argument("plan", metavar="F.plan", help="plan file")
     parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
-    parser.add_argument("--kernel-level", help="kernels to use instead of the best (see doctor)")
+    parser.add_argument(
+        "--kernel-level", type=kernel_level, metavar="L", help="kernels to use instead of the best"
+    )
     parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
 
 

@@ -109,17 +109,19 @@ def examine(root: Path, kernels: Kernels | None = None) -> Findings:
     from armtrain.board.identity import read_identity, read_system
     from armtrain.board.isa import vector_units
     from armtrain.runtime.health import health_hindrances, read_health
-    from armtrain.runtime.machine import hindrances, read_machine
+    from armtrain.runtime.machine import hindrances, kernel_hindrances, read_machine
 
     identity, system = read_identity(root), read_system(root)
     detection = match(identity, system)
     units = vector_units(detection.architecture, identity.features, system.hwcap)
+    cap = os.environ.get(_CAP, "") if kernels else ""
     if kernels is None:
         levels = ["c"] if units.level == "c" else ["c", units.level]
         kernels = Kernels(units.level, levels, units.reason, list(identity.features))
     machine = read_machine(root)
     health = read_health(root, machine.storage_path)
-    found = hindrances(machine, kernels.level)
+    found = kernel_hindrances(kernels.level, kernels.levels, neon=units.neon, cap=cap)
+    found += hindrances(machine)
     found += health_hindrances(health, detection, arm=bool(identity.parts))
     return Findings(machine, health, identity, detection, units, kernels, found)
 
@@ -214,8 +216,10 @@ def feature_names(bits: int) -> list[str]:
 def _reason(levels: list[str]) -> str:
     """Say why the last level is used."""
     cap = os.environ.get(_CAP)
+    if cap and cap not in levels:
+        return f"the fastest of this processor, but {_CAP}={cap} of the environment is refused"
     if cap:
-        return f"the fastest of this processor up to {_CAP}={cap} of the environment"
+        return f"set by {_CAP}={cap} of the environment"
     if len(levels) == 1:
         return "the processor has the features of no faster level"
     return f"the fastest whose features the processor has; also possible: {', '.join(levels[:-1])}"

@@ -17,13 +17,12 @@ from traceback import FrameSummary, extract_tb
 from types import ModuleType
 from typing import Any
 
-import armtrain
 from armtrain.cli.common import UsageError
 from armtrain.errors import ArmtrainError
 
 __all__ = ["ModelError", "model_file", "model_from_file", "user_code"]
 
-_OURS = Path(armtrain.__file__).resolve().parent
+_OURS = Path(__file__).resolve().parents[1]
 
 
 class ModelError(ArmtrainError):

@@ -327,6 +327,7 @@ def kernel_levels():
     for i in range(n):
         if art_level_select(levels[i].name) != NULL:
             names.append(levels[i].name.decode())
+        # Without a best one ARMTRAIN_CPU is wrong, which opening an engine refuses.
         if best != NULL and levels[i].name == best.name:
             break
     return names
