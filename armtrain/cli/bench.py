@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import Subparsers, at_least, kernel_level, print_json
+from armtrain.cli.parser import Parser, describe_models
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -17,11 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "bench", help="time training steps on this machine"
-    )
+    parser: Parser = subparsers.add_parser("bench", help="time training steps on this machine")
+    parser.details = (describe_models,)
     parser.add_argument(
         "model", nargs="?", default="zoo:lenet5", help="F.plan, zoo:NAME or file.py:callable"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from armtrain.runtime.trainer import Trainer
 
 __all__ = [
+    "MOST_U32",
     "Subparsers",
     "UsageError",
     "add_engine_arguments",
@@ -22,10 +24,14 @@ __all__ = [
     "json_progress",
     "kernel_level",
     "open_trainer",
+    "path_text",
+    "positive",
     "print_json",
     "shape",
     "size_bytes",
 ]
+
+MOST_U32, MOST_U64 = 2**32 - 1, 2**64 - 1
 
 Subparsers = Any
 """The value of `ArgumentParser.add_subparsers`, whose class argparse keeps private."""
@@ -42,19 +48,37 @@ def print_json(value: object) -> None:
     print(json.dumps(value), flush=True)
 
 
-def at_least(smallest: int) -> Any:
-    """Return an argument type: an integer that is not smaller than `smallest`."""
+def at_least(smallest: int, largest: int = MOST_U64) -> Any:
+    """Return an argument type: a decimal integer from `smallest` to `largest`."""
 
     def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = smallest - 1
-        if value < smallest:
-            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least {smallest}")
+        value = int(text) if text.isascii() and text.isdecimal() else -1
+        if not smallest <= value <= largest:
+            most = "" if value < smallest else f" and at most {largest}"
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is no whole number of at least {smallest}{most}"
+            )
         return value
 
     return parse
+
+
+def positive(text: str) -> float:
+    """Argument type: a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return value
+
+
+def path_text(text: str) -> str:
+    """Argument type: the name of a file or directory, which is never empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty name is no file or directory")
+    return text
 
 
 def shape(text: str) -> tuple[int, ...]:
@@ -99,7 +123,9 @@ def data_spec(text: str) -> str:
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every verb that runs a plan takes."""
     parser.add_argument("plan", metavar="F.plan", help="plan file")
-    parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
+    parser.add_argument(
+        "--threads", type=at_least(1, MOST_U32), default=0, help="at most the planned number"
+    )
     parser.add_argument(
         "--kernel-level", type=kernel_level, metavar="L", help="kernels to use instead of the best"
     )

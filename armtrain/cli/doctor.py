@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain import __version__
 from armtrain.cli.common import Subparsers, UsageError, print_json
+from armtrain.cli.parser import Parser
 from armtrain.dtypes import format_bytes
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ class Findings:
     hindrances: list[Hindrance]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "doctor", help="what this machine is and which kernels it gets"
     )
     parser.add_argument(
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     root = Path(args.root or "/")
     if args.root and not is_captured(root):
-        raise UsageError(f"'{root}' is no captured machine: it has no {CAPTURE}")
+        raise UsageError(f"--root: '{root}' is no captured machine: it has no {CAPTURE}")
     findings = examine(root, None if args.root else _engine_kernels())
     facts = {"version": __version__, "python_version": platform.python_version()}
     facts |= {} if args.root else _engine_facts()
