@@ -97,9 +97,10 @@ def compile_model(
         return plan(found.build(), input_shape=input_shape or found.input_shape, **options)
     path, name = model_file(model)
     options["loss"] = make_loss(loss or "cross_entropy")
-    if input_shape is None:
-        raise UsageError(
-            f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
-        )
     with user_code(path):
-        return plan(model_from_file(path, name), input_shape=input_shape, **options)
+        net = model_from_file(path, name)
+        if input_shape is None:
+            raise UsageError(
+                f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
+            )
+        return plan(net, input_shape=input_shape, **options)

@@ -98,6 +98,7 @@ def summary(trainer: Trainer, history: History) -> dict[str, object]:
         "kernel_level": trainer.info["kernel_level"],
         "threads": trainer.info["threads"],
         "arena_bytes": trainer.plan.arena_bytes,
+        "arena_resident_bytes": trainer.arena_resident_bytes(),
         "buffer_bytes": trainer.buffer_bytes,
         "baseline_rss_bytes": growth.baseline_bytes,
         "growth_bytes": growth.growth_bytes,
@@ -112,7 +113,7 @@ def print_memory(trainer: Trainer) -> None:
     predicted = trainer.plan.arena_bytes + trainer.buffer_bytes
     rest = growth.growth_bytes - predicted - growth.file_bytes
     rows = (
-        ("arena (plan)", predicted - trainer.buffer_bytes, None),
+        ("arena (measured in pages)", trainer.plan.arena_bytes, trainer.arena_resident_bytes()),
         ("batch in the user's layout", trainer.buffer_bytes, None),
         ("growth of the process", predicted, growth.growth_bytes),
         ("  pages of library files", None, growth.file_bytes),

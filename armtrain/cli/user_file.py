@@ -50,14 +50,16 @@ def model_from_file(path: Path, name: str) -> Any:
 
     Raises
     ------
-    ModelError
+    UsageError
         The file has no such callable.
     """
     module = _load(path)
     make = getattr(module, name, None)
     if not callable(make):
         found = sorted(n for n, v in vars(module).items() if _is_from(module, v) and n[0] != "_")
-        raise ModelError(f"{path} has no callable '{name}'; it has {', '.join(found) or 'none'}")
+        raise UsageError(
+            f"MODEL: {path} has no callable '{name}'; it has {', '.join(found) or 'none'}"
+        )
     return make()
 
 

@@ -109,6 +109,10 @@ class Trainer:
         buffers = Buffers(self.plan.batch_size, self._expected)
         return buffers.x, buffers.target
 
+    def arena_resident_bytes(self) -> int:
+        """Return the arena's bytes that are in memory, in whole pages, as Linux counts."""
+        return int(self._engine.resident_bytes())
+
     def memory_growth(self) -> Growth:
         """Return how far the process grew over its size before the engine opened."""
         return self._meter.growth()

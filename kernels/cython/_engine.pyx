@@ -135,6 +135,12 @@ cdef class Engine:
             "model_hash": (<char *> self.facts.model_hash)[:32],
         }
 
+    def resident_bytes(self):
+        self.enter()
+        resident = art_engine_resident_bytes(self.engine)
+        self.busy = False
+        return resident
+
     def initialize(self):
         cdef art_error err
         cdef int status

@@ -75,6 +75,9 @@ ART_API art_status art_engine_open(art_engine **engine, const void *plan, size_t
                                    const art_options *options, art_error *err);
 ART_API void art_engine_close(art_engine *engine);
 ART_API void art_engine_info(const art_engine *engine, art_info *info);
+/* Bytes of the arena that are in memory now, in whole pages, as the kernel counts them; 0 where it
+ * does not say. */
+ART_API uint64_t art_engine_resident_bytes(const art_engine *engine);
 
 /* Fill every persistent tensor by its initialiser, keyed by options.seed and its name. */
 ART_API art_status art_engine_initialize(art_engine *engine, art_error *err);
