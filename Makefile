@@ -14,12 +14,12 @@ PIP = $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 PY_SOURCES = armtrain scripts boards tests setup.py
 TYPED_SOURCES = armtrain scripts boards
 C_FORMATTED = $(shell find kernels tests/c -name '*.[ch]' -not -path 'kernels/cython/*' \
-  -not -name art_plan.h -not -name art_ops.h)
+  -not -name art_plan.h -not -name art_ops.h -not -name art_levels.h)
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
+.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -36,10 +36,10 @@ test: ## set up .venv, build, run all tests (C, then Python)
 
 # --- building ------------------------------------------------------------------------------
 
-check-host-c:
+check-host-c: ## is everything there to build the C parts?
 	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh c
 
-check-host:
+check-host: ## is everything there to build the Python parts?
 	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh python "$(PYTHON)"
 
 $(VENV)/.stamp-venv:
@@ -73,7 +73,9 @@ lib: check-host-c $(BUILD)/libarmtrain.a ## the C library build/libarmtrain.a
 run: check-host-c $(BUILD)/armtrain-run ## the static trainer without Python, build/armtrain-run
 
 # Compilers and flags of the targets are in kernels/kernels.mk; scripts/cross_build.py adds wheels.
-cross: cross-a64 cross-a32 cross-v6 check-artifacts ## all of dist/ for ARM boards, checked
+cross: $(VENV)/.stamp-cross ## all of dist/ for ARM boards, checked
+	$(VENV_PYTHON) -m scripts.cross_build
+	$(VENV_PYTHON) -m scripts.check_artifacts
 
 cross-a64: $(VENV)/.stamp-cross ## dist/: wheel and armtrain-run for 64-bit ARM
 	$(VENV_PYTHON) -m scripts.cross_build aarch64
@@ -87,8 +89,8 @@ cross-v6: $(VENV)/.stamp-cross ## dist/: armtrain-run for ARMv6 (Raspberry Pi Ze
 check-artifacts: $(VENV)/.stamp-cross ## open everything in dist/: processor, libraries, page size, instructions
 	$(VENV_PYTHON) -m scripts.check_artifacts
 
-show-%: # the value of a variable, for scripts
-	@echo '$($*)'
+show: ## the values of variables, one a line (make show SHOW="CC OPT"), for scripts
+	@$(foreach v,$(SHOW),echo '$($v)';)
 
 ext: $(VENV)/.stamp-ext ## the Python extension, in place, and .venv/bin/armtrain
 
@@ -102,10 +104,10 @@ sdist: $(VENV)/.stamp-build ## dist/armtrain-*.tar.gz
 
 test-c: check-host-c run-c-tests ## the C tests
 
-run-c-tests: $(C_TESTS)
+run-c-tests: $(C_TESTS) ## run the C tests of BUILD
 	@set -e; for t in $(C_TESTS); do echo "== $$t"; $$t; done
 
-c-tests: $(C_TESTS)
+c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and options
 
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
@@ -143,7 +145,7 @@ fuzz: check-host-c ## N mutated inputs per fuzzer under the sanitizers (make fuz
 	@set -e; for f in $(patsubst $(BUILD)/%,build/asan/%,$(C_FUZZERS)); do \
 	  echo "== $$f $(N)"; $$f $(N); done
 
-asan-build: $(C_FUZZERS)
+asan-build: $(C_FUZZERS) ## build the fuzzers of BUILD
 
 bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner and training steps on this machine
 	$(VENV_PYTHON) -m pytest tests/bench -m bench --benchmark-columns=min,median,rounds

@@ -1,7 +1,8 @@
 """Crash-safe writing of whole files: the old content or the new one, never half of either.
 
 A temporary file in the target's directory is written, synced to the medium and renamed over the
-target; the directory is synced last, which makes the new name survive a power failure.
+target; the directory is synced last, which makes the new name survive a power failure. A file
+that is replaced hands on its mode, and its owner where that is allowed.
 """
 
 from __future__ import annotations
@@ -15,8 +16,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from armtrain.errors import StorageError
+from armtrain.files import explain, path_text, takes_files
 
-__all__ = ["atomic_writer", "write_bytes"]
+__all__ = ["atomic_writer", "check_target", "write_bytes"]
+
+_NAME_CHARACTERS = 50
+"""Of the target's name in the temporary one: four bytes each stay below every limit."""
 
 
 @contextmanager
@@ -37,13 +42,16 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ------
     StorageError
         The directory is missing or not writable, the disk is full, or the target is no file.
+    ValueError
+        The path holds a NUL character.
     """
-    target = Path(os.path.realpath(path))
-    _refuse_special(target)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    target = _resolve(path)
+    replaced = _existing(target)
+    start = target.name[:_NAME_CHARACTERS]
+    temporary = target.with_name(f".{start}.{secrets.token_hex(4)}.tmp")
     done = False
     try:
-        with open(temporary, "xb") as file:
+        with _create(temporary, replaced) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -64,14 +72,61 @@ def write_bytes(path: str | os.PathLike[str], data: bytes | bytearray | memoryvi
         file.write(data)
 
 
-def _refuse_special(target: Path) -> None:
-    """Refuse to rename over a directory or device."""
+def check_target(path: str | os.PathLike[str]) -> None:
+    """Refuse now what `atomic_writer` would refuse at the end of a long run.
+
+    Nothing is left behind. Raises StorageError, or ValueError for a NUL character.
+    """
+    target = _resolve(path)
+    _existing(target)
     try:
-        mode = target.stat().st_mode
+        takes_files(target.parent)
+    except OSError as error:
+        raise StorageError(_explain(target, error)) from error
+
+
+def _resolve(path: str | os.PathLike[str]) -> Path:
+    """Return the file that a path means, symbolic links followed."""
+    text = path_text(path)
+    if not text or text.endswith(os.sep):
+        raise StorageError(f"'{text}' is no file name but a directory's; choose a file name")
+    return Path(os.path.realpath(text))
+
+
+def _existing(target: Path) -> os.stat_result | None:
+    """Return what is known of a file that will be replaced; refuse a directory or device."""
+    try:
+        found = target.stat()
     except OSError:
-        return  # missing, or an error that opening the temporary file reports better
-    if not stat.S_ISREG(mode):
+        return None  # missing, or an error that opening the temporary file reports better
+    if not stat.S_ISREG(found.st_mode):
         raise StorageError(f"{target} exists and is not a regular file; choose another file name")
+    return found
+
+
+def _create(temporary: Path, replaced: os.stat_result | None) -> BinaryIO:
+    """Create a temporary file that may be read by nobody who may not read what it replaces."""
+    mode = 0o666 if replaced is None else stat.S_IMODE(replaced.st_mode) & 0o777
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    file = open(os.open(temporary, flags, mode), "wb")  # noqa: SIM115 - the caller closes it
+    if replaced is not None:
+        _take_over_mode(file.fileno(), replaced, mode)
+    return file
+
+
+def _take_over_mode(descriptor: int, replaced: os.stat_result, mode: int) -> None:
+    """Give a new file the mode of the old one; another group never gets the old group's rights."""
+    made = os.fstat(descriptor)
+    if made.st_uid != replaced.st_uid:
+        with suppress(OSError):
+            os.fchown(descriptor, replaced.st_uid, replaced.st_gid)
+    if os.fstat(descriptor).st_gid != replaced.st_gid:
+        try:
+            os.fchown(descriptor, -1, replaced.st_gid)
+        except OSError:
+            mode &= ~0o070
+    with suppress(OSError):  # a file system without modes keeps its own
+        os.fchmod(descriptor, mode)
 
 
 def _sync_directory(directory: Path) -> None:
@@ -87,9 +142,9 @@ def _explain(target: Path, error: OSError) -> str:
     """Say what failed, how much room there is and that the old file is unharmed."""
     if not target.parent.is_dir():
         return f"cannot write {target}: the directory {target.parent} does not exist; create it"
-    text = f"cannot write {target}: {error.strerror or error}"
+    said, advice = explain(error).split("; ", 1)
     with suppress(OSError):
         room = os.statvfs(target.parent)
-        text += f" ({room.f_bavail * room.f_frsize} B free in {target.parent})"
+        said += f" ({room.f_bavail * room.f_frsize} B free in {target.parent})"
     kept = "; the file that was there is unchanged" if target.exists() else ""
-    return f"{text}{kept}; free some space or choose another directory"
+    return f"cannot write {target}: {said}{kept}; {advice}"

@@ -13,6 +13,7 @@ else of the environment reaches a compiler, so flags meant for this machine chan
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import re
 import shutil
@@ -152,7 +153,7 @@ def python_headers(target: Target) -> Path:
 
 def python_settings(target: Target) -> dict[str, str]:
     """Return the environment that makes setuptools build for the target."""
-    shown = make(target, "--silent", "show-CC", "show-AR", "show-FLAGS_BASE", "show-LDFLAGS_BASE")
+    shown = make(target, "--silent", "show", "SHOW=CC AR FLAGS_BASE LDFLAGS_BASE")
     compiler, archiver, flags, link_flags = (line.strip() for line in shown.splitlines())
     settings = {
         "AR": archiver,
@@ -230,6 +231,19 @@ def target_of_board(board: str, userland_bits: int | None) -> Target:
     return found[0]
 
 
+def build(chosen: Sequence[Target], only: str | None) -> None:
+    """Build targets, one after the other: wheels share the translated Cython sources."""
+    DIST.mkdir(exist_ok=True)
+    (ROOT / "build").mkdir(exist_ok=True)
+    with (ROOT / "build" / "cross.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for target in chosen:
+            if target.triple and only != "run":
+                print(build_wheel(target).relative_to(ROOT), flush=True)
+            if only != "wheel":
+                print(build_run(target).relative_to(ROOT), flush=True)
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """Parse the command line."""
     assert __doc__
@@ -250,16 +264,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 when everything was built, 1 otherwise."""
     options = parse(arguments)
-    DIST.mkdir(exist_ok=True)
     try:
         chosen = [t for t in TARGETS if not options.targets or t.name in options.targets]
         if options.board:
             chosen = [target_of_board(options.board, options.userland_bits)]
-        for target in chosen:
-            if target.triple and options.only != "run":
-                print(build_wheel(target).relative_to(ROOT), flush=True)
-            if options.only != "wheel":
-                print(build_run(target).relative_to(ROOT), flush=True)
+        build(chosen, options.only)
     except BuildError as error:
         print(f"armtrain: {error}", file=sys.stderr)
         return 1

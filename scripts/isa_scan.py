@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from armtrain.board.levels import LEVELS
 from scripts.elf_facts import Code
 
 LLVM_VERSIONS = (*(f"-{n}" for n in range(21, 13, -1)), "")
@@ -38,8 +39,10 @@ class Isa:
         What LLVM calls the target.
     baseline : str
         Features of all code, as `-mattr` takes them.
-    levels : Mapping
-        Kernel level to the features that its files add.
+    architecture : str
+        Whose kernel levels the code may have.
+    adds : Mapping
+        What a level needs of the processor, as LLVM says it; empty: in the baseline.
     asked : tuple of (pattern, features)
         Functions outside the project that find out at run time what the processor has.
     everything : str
@@ -49,9 +52,18 @@ class Isa:
     name: str
     triple: str
     baseline: str
-    levels: Mapping[str, str]
+    architecture: str
+    adds: Mapping[str, str]
     asked: tuple[tuple[str, str], ...]
     everything: str
+
+    def levels(self) -> dict[str, str]:
+        """Return the features that files of each kernel level add."""
+        return {
+            level.name: ",".join(filter(None, (self.adds[f] for f in level.features)))
+            for level in LEVELS
+            if level.architecture == self.architecture
+        }
 
 
 @dataclass(frozen=True)
@@ -86,7 +98,8 @@ AARCH64 = Isa(
     "ARMv8-A",
     "aarch64-linux-gnu",
     "+v8a,+fp-armv8,+neon",
-    {"neon_a64": ""},
+    "aarch64",
+    {"NEON": "", "VFPV4": ""},
     (
         (r"__aarch64_(cas|swp|ld\w+?)\d+_\w+", "+lse"),
         (r"__mem\w+_(a64fx|sve)", "+sve"),
@@ -99,7 +112,8 @@ ARMV7 = Isa(
     "ARMv7-A with VFPv3-D16",
     "armv7-linux-gnueabihf",
     f"+v7,+vfp3d16{ARMV7_LESS}",
-    {"neon_a32": "+neon", "neonv4_a32": "+neon,+vfp4"},
+    "arm",
+    {"NEON": "+neon", "VFPV4": "+vfp4"},
     (
         (r"__mem\w+_neon", "+neon"),
         (r"__gnu_Unwind_(Save|Restore)_VFP_D_16_to_31", "+vfp3"),
@@ -110,6 +124,7 @@ ARMV6 = Isa(
     "ARMv6 with VFPv2",
     "armv6-linux-gnueabihf",
     "+v6k,+vfp2,+trustzone,-vfp3d16,-neon,-d32,-db,-v7",
+    "armv6",
     {},
     ((r"__a_(cas|barrier)_v7", "+db"),),
     A32_EVERYTHING,
@@ -177,7 +192,7 @@ def refused(isa: Isa, features: str, listed: Iterable[Instruction]) -> set[tuple
 def extra_features(isa: Isa, instruction: Instruction) -> str:
     """Return the features that an instruction's file or function may add to the baseline."""
     own = instruction.file in SOURCES
-    for level, features in isa.levels.items():
+    for level, features in isa.levels().items():
         if own and Path(instruction.file).stem.endswith(f"_{level}"):
             return features
     for pattern, features in isa.asked:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from armtrain.board.cores import load_cores
 from armtrain.board.files import NOT_BOARDS, built_in
@@ -19,7 +18,8 @@ from armtrain.board.sections import (
     Throttling,
     Toolchain,
 )
-from armtrain.errors import PlanError
+from armtrain.errors import PlanError, StorageError
+from armtrain.files import read_regular
 
 __all__ = ["Board", "board_ids", "load_board"]
 
@@ -141,9 +141,12 @@ def load_board(id_or_path: str) -> Board:
     """
     if id_or_path.endswith(".toml"):
         try:
-            return _parse(Path(id_or_path).read_text(encoding="utf-8"), f"'{id_or_path}'")
-        except (OSError, UnicodeDecodeError) as error:
+            content = read_regular(id_or_path, "the board profile ").decode()
+        except StorageError as error:
+            raise PlanError(str(error)) from None
+        except UnicodeDecodeError as error:
             raise PlanError(f"cannot read the board profile '{id_or_path}': {error}") from None
+        return _parse(content, f"'{id_or_path}'")
     known = board_ids()
     if id_or_path not in known:
         raise PlanError(

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 from armtrain import __version__
 from armtrain.cli import (
@@ -25,7 +26,11 @@ from armtrain.cli import (
     train,
 )
 from armtrain.cli.common import print_json
+from armtrain.cli.output import Output, watched_output
+from armtrain.cli.parser import Parser
+from armtrain.cli.targets import check_files
 from armtrain.errors import ArmtrainError
+from armtrain.files import explain
 
 __all__ = ["build_parser", "main"]
 
@@ -33,18 +38,23 @@ VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, boa
 _TRACEBACK = "ARMTRAIN_TRACEBACK"
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of all verbs."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="armtrain",
         description="Train neural networks inside a memory budget that is known to the byte.",
-        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run.",
+        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run.\n\n"
+        "exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 device or storage\n\n"
+        "environment:\n"
+        f"  {_TRACEBACK}=1  show Python's traceback of an error\n"
+        "  ARMTRAIN_CPU=LEVEL    use these kernels (armtrain doctor lists them)",
     )
     parser.add_argument("--version", action="version", version=f"armtrain {__version__}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in VERBS:
         added = verb.add_parser(subparsers)
-        added.add_argument("--json", action="store_true", help="print only JSON")
+        lines = getattr(verb, "JSON_LINES", "one object")
+        added.add_argument("--json", action="store_true", help=f"print only JSON: {lines}")
         added.set_defaults(run=verb.run)
     return parser
 
@@ -57,17 +67,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         Arguments without the program's name; those of the process by default.
     """
-    args = build_parser().parse_args(argv)
+    with watched_output() as output:
+        try:
+            code = _run(build_parser().parse_args(argv), output)
+        except SystemExit as leaving:
+            code = output.exit_code(int(leaving.code or 0))
+            if output.failure is None:
+                raise
+            return code
+    return output.exit_code(code)
+
+
+def _run(args: argparse.Namespace, output: Output) -> int:
+    """Run a verb and return the exit code, 0 also when only the output failed."""
     try:
+        check_files(args)
         code: int = args.run(args)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has gone: nothing more can be said, and exiting must not try it again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except KeyboardInterrupt:
         return _refuse(args, "interrupted", 130)
     except Exception as error:
+        if error is output.failure:
+            return 0
         if os.environ.get(_TRACEBACK):
             raise
         return _refuse(args, *_explain(error))
@@ -82,7 +102,7 @@ def _explain(error: Exception) -> tuple[str, int]:
         return f"memory is exhausted ({error}); plan with a smaller batch", 3
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        return f"{where}{error.strerror or error}", 4
+        return f"{where}{explain(error)}", 4
     return (
         f"this is a defect in armtrain ({type(error).__name__}: {error}); "
         f"{_TRACEBACK}=1 in the environment shows where",
@@ -94,7 +114,8 @@ def _refuse(args: argparse.Namespace, message: str, code: int) -> int:
     """Print one message, and with --json one object, and return the code."""
     print(f"armtrain {args.verb}: {message}", file=sys.stderr)
     if args.json:
-        print_json({"error": message, "exit_code": code})
+        with suppress(OSError):
+            print_json({"error": message, "exit_code": code})
     return code
 
 

@@ -15,7 +15,8 @@ import numpy as np
 
 from armtrain.data.columns import FileColumn
 from armtrain.data.unpack import unpack
-from armtrain.errors import DataError, StorageError
+from armtrain.errors import DataError
+from armtrain.files import open_regular
 
 __all__ = ["open_idx"]
 
@@ -40,10 +41,7 @@ def open_idx(path: str | os.PathLike[str], notes: list[str]) -> FileColumn:
         The file cannot be read.
     """
     name = os.fspath(path)
-    try:
-        file: BinaryIO = open(path, "rb", buffering=0)  # noqa: SIM115 - the column keeps it
-    except OSError as error:
-        raise StorageError(f"cannot read {name}: {error.strerror}") from error
+    file = open_regular(path)
     try:
         size = os.fstat(file.fileno()).st_size
         if os.pread(file.fileno(), 2, 0) == _GZIP:

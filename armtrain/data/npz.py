@@ -16,6 +16,7 @@ from armtrain.data.columns import Column, FileColumn
 from armtrain.data.npy import parse_npy_header
 from armtrain.data.unpack import unpack
 from armtrain.errors import DataError, StorageError
+from armtrain.files import explain, open_regular
 
 __all__ = ["open_npz"]
 
@@ -33,7 +34,7 @@ def open_npz(path: str, notes: list[str]) -> tuple[Column, Column | None]:
         The file cannot be read.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_regular(path, buffered=True) as file, zipfile.ZipFile(file) as archive:
             members = {info.filename: info for info in archive.infolist()}
             if "x.npy" not in members:
                 names = ", ".join(sorted(n.removesuffix(".npy") for n in members)) or "nothing"
@@ -51,7 +52,7 @@ def open_npz(path: str, notes: list[str]) -> tuple[Column, Column | None]:
     except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise DataError(f"{path} is no usable npz file ({error}); save it again") from error
     except OSError as error:
-        raise StorageError(f"cannot read {path}: {error.strerror or error}") from error
+        raise StorageError(f"cannot read {path}: {explain(error)}") from error
 
 
 def _member(
@@ -81,7 +82,7 @@ def _member(
 
 def _stored(path: str, name: str, info: zipfile.ZipInfo) -> tuple[BinaryIO, int]:
     """Open the archive again and return where the stored member's bytes begin."""
-    file = open(path, "rb", buffering=0)  # noqa: SIM115 - the column keeps it
+    file = open_regular(path)
     local = os.pread(file.fileno(), 30, info.header_offset)
     start = info.header_offset + 30
     start += int.from_bytes(local[26:28], "little") + int.from_bytes(local[28:30], "little")

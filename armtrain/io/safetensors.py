@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from armtrain.atomic import atomic_writer
 from armtrain.errors import DataError, StorageError
+from armtrain.files import explain, open_regular
 
 __all__ = ["load_file", "save_file"]
 
@@ -110,12 +111,12 @@ def load_file(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         The file cannot be read, or its bytes are not a whole safetensors file.
     """
     try:
-        with open(path, "rb") as file:
+        with open_regular(path, buffered=True) as file:
             size = os.fstat(file.fileno()).st_size
             entries, start = _read_header(file, size, os.fspath(path))
             return {entry.name: _read_tensor(file, entry, start) for entry in entries}
     except OSError as error:
-        raise StorageError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from error
+        raise StorageError(f"cannot read {os.fspath(path)}: {explain(error)}") from error
 
 
 def _bad(path: str, why: str) -> StorageError:

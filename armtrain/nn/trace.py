@@ -156,6 +156,10 @@ def trace(net: Module, input_shape: tuple[int, ...], batch_size: int) -> Graph:
             f"a network is an armtrain.nn.Module, got {type(net).__name__}; port a torch model by "
             "changing its imports to armtrain.nn"
         )
+    if type(net).forward is Module.forward:
+        raise ShapeError(
+            f"{type(net).__name__} does not define forward(self, x), which computes its output"
+        )
     shape = _checked_input(input_shape, batch_size)
     recording = _Trace(net, batch_size, shape)
     output = net(recording.input)

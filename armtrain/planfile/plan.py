@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from pathlib import Path
 from typing import Any
 
 from armtrain import atomic
-from armtrain.errors import StorageError
+from armtrain.files import read_regular
 from armtrain.ir.program import Phase, Program
 from armtrain.planfile.account import accounts
 from armtrain.planfile.check import check_bytes
@@ -193,11 +192,7 @@ class Plan(PlanData):
         PlanError
             When it is damaged or inconsistent.
         """
-        try:
-            content = Path(path).read_bytes()
-        except OSError as error:
-            raise StorageError(f"cannot read the plan '{os.fspath(path)}': {error}") from error
-        return Plan.from_bytes(content)
+        return Plan.from_bytes(read_regular(path, "the plan "))
 
     def verify_program(self, program: Program) -> None:
         """Refuse unless the plan was made for the same model and batch as `program`.

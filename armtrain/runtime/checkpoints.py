@@ -1,42 +1,98 @@
-"""Checkpoints of a run: when to refuse a directory, how to resume from it.
+"""Checkpoints of a run: one run in a directory, when to refuse it, how to resume from it.
 
 The engine reads and writes the files; this is the policy around them.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from armtrain.errors import DataError, StorageError
+from armtrain.files import explain, path_text, takes_files
 from armtrain.runtime.engine import RunState
 from armtrain.runtime.progress import Progress
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
 
-__all__ = ["KEEP", "prepare_directory", "resume"]
+__all__ = ["KEEP", "check_writable", "hold_directory", "refuse_used", "resume"]
 
 KEEP = 2
 """Checkpoints kept in a directory: the newest and one to fall back on."""
 
 
-def prepare_directory(directory: str | os.PathLike[str], *, resuming: bool) -> None:
-    """Make the checkpoint directory; refuse one that holds another run's checkpoints.
+@contextmanager
+def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Iterator[None]:
+    """Make the checkpoint directory and keep every other run out of it while the block runs.
+
+    The lock is the kernel's (flock of the directory itself, as in `armtrain-run`): it leaves no
+    file and ends with the process, also when that is killed. Where the file system has no locks, a
+    note says so and the run goes on.
 
     Raises
     ------
     StorageError
-        It cannot be made, or holds checkpoints and the run does not resume: only the newest
-        are kept, so that the new run would remove its own.
+        The directory cannot be made, or another run holds it.
     """
+    name = path_text(directory)
     try:
-        os.makedirs(directory, exist_ok=True)
+        os.makedirs(name, exist_ok=True)
+        descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise StorageError(f"cannot make the directory {directory}: {error.strerror}") from error
+        raise StorageError(f"cannot make the directory {name}: {explain(error)}") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        who = _holder(descriptor)
+        os.close(descriptor)
+        raise StorageError(
+            f"another run{who} uses the checkpoint directory {name}: wait for it or stop it, or "
+            "choose another directory"
+        ) from error
+    except OSError:
+        progress.note(f"note: the file system of {name} has no locks: start no second run there")
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _holder(descriptor: int) -> str:
+    """Name the process that holds the lock, where the kernel tells."""
+    file = os.fstat(descriptor)
+    device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}:{file.st_ino}"
+    with suppress(OSError), open("/proc/locks", encoding="ascii", errors="replace") as locks:
+        for line in locks:
+            words = line.split()
+            if "FLOCK" in words and "->" not in words and device in words:
+                return f" (process {words[words.index(device) - 1]})"
+    return ""
+
+
+def check_writable(directory: str | os.PathLike[str]) -> None:
+    """Refuse before the first step a directory that takes no checkpoints; raises StorageError."""
+    try:
+        takes_files(directory)
+    except OSError as error:
+        where = os.fspath(directory)
+        raise StorageError(f"cannot write checkpoints into {where}: {explain(error)}") from error
+
+
+def refuse_used(directory: str | os.PathLike[str]) -> None:
+    """Refuse a directory that holds another run's checkpoints.
+
+    Raises
+    ------
+    StorageError
+        It holds checkpoints: only the newest are kept, so that a new run would remove its own.
+    """
     found = _files(directory)
-    if found and not resuming:
+    if found:
         raise StorageError(
             f"{os.fspath(directory)} holds {len(found)} checkpoint(s) of an earlier run, newest "
             f"{found[-1]}: continue it with resume (--resume), or choose another directory"

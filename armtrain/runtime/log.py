@@ -13,9 +13,12 @@ from types import TracebackType
 
 from armtrain.atomic import write_bytes
 from armtrain.errors import StorageError
+from armtrain.files import explain, path_text
 from armtrain.runtime.history import EpochRecord
 
 __all__ = ["JsonLog"]
+
+_START = b'{"epoch"'
 
 
 class JsonLog:
@@ -29,24 +32,26 @@ class JsonLog:
         StorageError
             The file cannot be written.
         """
-        self._path = os.fspath(path)
+        self._path = path_text(path)
         try:
             if os.path.isfile(self._path):
                 kept = _lines_until(self._path, epochs_done)
                 write_bytes(self._path, b"".join(kept))
-            self._file = open(self._path, "ab")  # noqa: SIM115 - closed by __exit__
+            # Unbuffered: what a full disk refuses must not be written again when it closes.
+            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - closed by __exit__
         except OSError as error:
-            raise StorageError(f"cannot write the log {self._path}: {error.strerror}") from error
+            raise StorageError(f"cannot write the log {self._path}: {explain(error)}") from error
 
     def write(self, record: EpochRecord) -> None:
         """Append a line and force it to the medium; raises StorageError."""
         try:
-            self._file.write(json.dumps(record.to_json_dict()).encode() + b"\n")
-            self._file.flush()
+            line = json.dumps(record.to_json_dict()).encode() + b"\n"
+            while line:
+                line = line[self._file.write(line) :]
             if os.path.isfile(self._path):
                 os.fsync(self._file.fileno())
         except OSError as error:
-            raise StorageError(f"cannot write the log {self._path}: {error.strerror}") from error
+            raise StorageError(f"cannot write the log {self._path}: {explain(error)}") from error
 
     def __enter__(self) -> JsonLog:
         """Return itself."""
@@ -63,9 +68,20 @@ class JsonLog:
 
 
 def _lines_until(path: str, epochs_done: int) -> list[bytes]:
-    """Return the whole lines of a log that belong to finished epochs."""
+    """Return the whole lines of a log that belong to finished epochs.
+
+    Dropping the others must not empty a file that was never a log. A power failure may leave
+    zeros, or the beginning of a first line.
+    """
     kept = []
     with open(path, "rb") as file:
+        head = file.read(len(_START))
+        if head[:1] != b"\0" and not _START.startswith(head):
+            raise StorageError(
+                f"{path} exists and is no training log, which starts with {_START.decode()}: "
+                "choose another file name"
+            )
+        file.seek(0)
         for line in file:
             try:
                 epoch = json.loads(line)["epoch"]

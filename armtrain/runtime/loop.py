@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain.data import Source
 from armtrain.errors import NonFiniteError
-from armtrain.runtime.batches import Buffers, evaluate_source
-from armtrain.runtime.checkpoints import KEEP, prepare_directory, resume
+from armtrain.runtime.batches import Buffers, evaluate_source, with_row
+from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
 from armtrain.runtime.history import EpochRecord, Evaluation, History
 from armtrain.runtime.log import JsonLog
@@ -76,8 +76,17 @@ class TrainingLoop:
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
+        if options.checkpoint is None:
+            return self._run(train, validation, options)
+        with hold_directory(options.checkpoint, self._progress):
+            return self._run(train, validation, options)
+
+    def _run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
+        """Do the same with the checkpoint directory held."""
         target = self._begin(train, options)
         state = RunState.of(self._engine)
+        if options.checkpoint is not None and state.epoch < target:
+            check_writable(options.checkpoint)
         if state.epoch >= target:
             self._progress.note(
                 f"already finished: {state.epoch} of {target} epochs are complete, nothing to do"
@@ -107,8 +116,9 @@ class TrainingLoop:
         """Prepare directory and state; return the number of epochs to reach."""
         engine, count = self._engine, train.count
         if options.checkpoint is not None:
-            prepare_directory(options.checkpoint, resuming=options.resume)
-            if options.resume:
+            if not options.resume:
+                refuse_used(options.checkpoint)
+            else:
                 resume(
                     engine,
                     options.checkpoint,
@@ -176,11 +186,12 @@ class TrainingLoop:
         try:
             loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
         except NonFiniteError as error:
-            raise NonFiniteError(
-                f"{error} (epoch {state.epoch + 1}, samples {state.position} to "
-                f"{state.position + n - 1}); checkpoints are as they were; try a smaller learning "
-                "rate, --clip-norm, or look for bad values in the data"
-            ) from error
+            where = (
+                f"batch {buffers.batch_number(state.position)} of epoch {state.epoch + 1}; "
+                "checkpoints are as they were"
+            )
+            arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
+            raise with_row(error, train, rows, arrays, where) from error
         state.loss_sum += loss * n
         state.loss_samples += n
         state.position += n

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from armtrain.runtime.history import EpochRecord
@@ -49,9 +50,10 @@ class Quiet:
         """Show nothing."""
 
     def note(self, text: str) -> None:
-        """Show a remark."""
+        """Show a remark; a stream that fails does not stop a run."""
         if self._stream is not None:
-            print(text, file=self._stream, flush=True)
+            with suppress(OSError):
+                print(text, file=self._stream, flush=True)
 
     def clear(self) -> None:
         """Show nothing."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from numpy.typing import NDArray
 
 from armtrain.data import Source, open_data
 from armtrain.data.spec import Data
-from armtrain.errors import ArmtrainError, NonFiniteError, ShapeError, StorageError
+from armtrain.errors import ArmtrainError, NonFiniteError, ShapeError
+from armtrain.files import read_regular
 from armtrain.ir.program import Role
 from armtrain.planfile.plan import Plan
-from armtrain.runtime.batches import Buffers, evaluate_source, predict_source
+from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
 from armtrain.runtime.engine import (
     check_smallest_batch,
     engine_module,
@@ -76,7 +76,7 @@ class Trainer:
         threads: int = 0,
         kernel_level: str | None = None,
     ) -> None:
-        content = plan.to_bytes() if isinstance(plan, Plan) else _read(plan)
+        content = plan.to_bytes() if isinstance(plan, Plan) else read_regular(plan, "the plan ")
         self.plan = plan if isinstance(plan, Plan) else Plan.from_bytes(content)
         self.seed = seed
         module = engine_module()
@@ -108,6 +108,10 @@ class Trainer:
         """Return new buffers of one planned batch: x and targets."""
         buffers = Buffers(self.plan.batch_size, self._expected)
         return buffers.x, buffers.target
+
+    def arena_resident_bytes(self) -> int:
+        """Return the arena's bytes that are in memory, in whole pages, as Linux counts."""
+        return int(self._engine.resident_bytes())
 
     def memory_growth(self) -> Growth:
         """Return how far the process grew over its size before the engine opened."""
@@ -141,7 +145,8 @@ class Trainer:
             Passes over the data; with `resume` the total of the run, so that a run which was
             interrupted any number of times ends like an uninterrupted one.
         checkpoint : path-like, optional
-            Directory for checkpoints, written after every epoch; the newest two are kept.
+            Directory for checkpoints, written after every epoch; the newest two are kept. This
+            run alone uses it while it trains.
         checkpoint_every : int, optional
             Also write one every so many steps.
         resume : bool
@@ -163,7 +168,7 @@ class Trainer:
         NonFiniteError
             A loss or weight stopped being finite; checkpoints are as they were.
         StorageError
-            A checkpoint or log could not be read or written.
+            A checkpoint or log could not be read or written, or another run uses the directory.
         KeyboardInterrupt
             After Ctrl-C, once a checkpoint is written.
         """
@@ -207,6 +212,11 @@ class Trainer:
         """Return the network's outputs, shape (n, *output_shape), for any number of samples.
 
         For a classifier these are the logits: `predict(x).argmax(axis=1)` are the classes.
+
+        Raises
+        ------
+        NonFiniteError
+            A sample or its output holds a NaN or an infinity; the message names the row.
         """
         with ExitStack() as stack:
             source = self._open(stack, x, targets=False)
@@ -242,14 +252,28 @@ class Trainer:
                 )
             check_smallest_batch(self.plan.program, source.count)
             (n,) = self._buffers.in_order(source, targets=True)
-            return float(self._engine.train_step(self._buffers.x[:n], self._buffers.target[:n], n))
+            x, target = self._buffers.x[:n], self._buffers.target[:n]
+            try:
+                return float(self._engine.train_step(x, target, n))
+            except NonFiniteError as error:
+                rows, arrays = self._buffers.rows[:n], {"x": x, "y": target}
+                raise with_row(error, source, rows, arrays, "the batch of this step") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and buffers as a safetensors file with torch's names, crash-safe."""
         self._engine.save_safetensors(os.fspath(path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read weights and buffers from a safetensors file; all must be there and fit."""
+        """Read weights and buffers from a safetensors file; all must be there and fit.
+
+        Raises
+        ------
+        NonFiniteError
+            The file holds a NaN, an infinity or more than a float32 can; nothing was changed.
+        PlanError, ShapeError, StorageError
+            It is of another model, damaged, or cannot be read; nothing was changed, unless the
+            message says otherwise.
+        """
         self._engine.load_safetensors(os.fspath(path))
 
     def state_dict(self) -> dict[str, NDArray[np.float32]]:
@@ -287,8 +311,12 @@ class Trainer:
         for name, array in given.items():
             if array.shape != shapes[name]:
                 raise ShapeError(f"'{name}' has shape {array.shape}, the plan {shapes[name]}")
-            if not np.isfinite(array).all():
-                raise NonFiniteError(f"'{name}' holds a NaN or an infinity; it was not loaded")
+            finite = np.isfinite(array)
+            if not finite.all():
+                raise NonFiniteError(
+                    f"'{name}' holds a NaN or an infinity at element {int(finite.argmin())} "
+                    "(counted from 0); it was not loaded"
+                )
         for name, array in given.items():
             self._engine.write(name, array)
 
@@ -314,14 +342,6 @@ def _as_float32(name: str, value: Any) -> NDArray[np.float32]:
         raise ShapeError(f"'{name}' holds {array.dtype} values; float32 numbers are needed")
     with np.errstate(over="ignore"):
         return np.array(array, np.float32, order="C")
-
-
-def _read(path: str | os.PathLike[str]) -> bytes:
-    """Return the bytes of a plan file."""
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise StorageError(f"cannot read the plan {os.fspath(path)}: {error.strerror}") from error
 
 
 def _check_options(options: FitOptions) -> None:

@@ -23,6 +23,13 @@ cdef _raise(int status, art_error *err):
     raise error_from_status(status, err.text.decode("utf-8", "replace"))
 
 
+cdef bytes _text(bytes text, str what):
+    """Bytes of a path or name that C reads to their end, which it takes for the first NUL."""
+    if b"\0" in text:
+        raise ValueError(f"the {what} {text!r} holds a NUL character")
+    return text
+
+
 @cython.final
 cdef class _Buffer:
     """A contiguous buffer held open; `data` is never NULL."""
@@ -77,7 +84,7 @@ cdef class Engine:
         cdef int status
         if self.engine != NULL:
             raise EngineError("the engine is open already")
-        level = None if kernel_level is None else kernel_level.encode()
+        level = None if kernel_level is None else _text(kernel_level.encode(), "kernel level")
         memset(&options, 0, sizeof(options))
         options.seed = seed
         options.threads = threads
@@ -135,6 +142,12 @@ cdef class Engine:
             "model_hash": (<char *> self.facts.model_hash)[:32],
         }
 
+    def resident_bytes(self):
+        self.enter()
+        resident = art_engine_resident_bytes(self.engine)
+        self.busy = False
+        return resident
+
     def initialize(self):
         cdef art_error err
         cdef int status
@@ -187,7 +200,7 @@ cdef class Engine:
     def read(self, name, out):
         cdef art_error err
         cdef int status
-        cdef bytes text = name.encode()
+        cdef bytes text = _text(name.encode(), "name")
         cdef const char *key = text
         cdef _Buffer data = _writable(out, name, "float32", memoryview(out).nbytes // 4)
         self.enter()
@@ -197,7 +210,7 @@ cdef class Engine:
     def write(self, name, data):
         cdef art_error err
         cdef int status
-        cdef bytes text = name.encode()
+        cdef bytes text = _text(name.encode(), "name")
         cdef const char *key = text
         cdef _Buffer values = _typed(data, name, "float32", memoryview(data).nbytes // 4)
         self.enter()
@@ -236,7 +249,7 @@ cdef class Engine:
     def save_safetensors(self, path):
         cdef art_error err
         cdef int status
-        cdef bytes text = os.fsencode(path)
+        cdef bytes text = _text(os.fsencode(path), "path")
         cdef const char *place = text
         self.enter()
         with nogil:
@@ -246,7 +259,7 @@ cdef class Engine:
     def load_safetensors(self, path):
         cdef art_error err
         cdef int status
-        cdef bytes text = os.fsencode(path)
+        cdef bytes text = _text(os.fsencode(path), "path")
         cdef const char *place = text
         self.enter()
         with nogil:
@@ -257,7 +270,7 @@ cdef class Engine:
         cdef art_error err
         cdef int status
         cdef uint32_t kept = keep
-        cdef bytes text = os.fsencode(directory)
+        cdef bytes text = _text(os.fsencode(directory), "path")
         cdef const char *place = text
         self.enter()
         with nogil:
@@ -268,14 +281,18 @@ cdef class Engine:
         cdef art_error err
         cdef int status
         cdef char note[4096]
-        cdef bytes text = os.fsencode(directory)
+        cdef bytes text = _text(os.fsencode(directory), "path")
         cdef const char *place = text
         note[0] = 0
         self.enter()
         with nogil:
             status = art_checkpoint_load(self.engine, place, note, sizeof(note), &err)
-        self._leave(status, &err)
-        return note.decode("utf-8", "replace")
+        self.busy = False
+        skipped = note.decode("utf-8", "replace")
+        if status != 0:
+            reason = err.text.decode("utf-8", "replace")
+            raise error_from_status(status, "; ".join([reason, *skipped.splitlines()]))
+        return skipped
 
     def get_state(self):
         cdef art_run_state state
@@ -327,6 +344,7 @@ def kernel_levels():
     for i in range(n):
         if art_level_select(levels[i].name) != NULL:
             names.append(levels[i].name.decode())
+        # Without a best one ARMTRAIN_CPU is wrong, which opening an engine refuses.
         if best != NULL and levels[i].name == best.name:
             break
     return names

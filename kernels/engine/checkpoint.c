@@ -211,8 +211,7 @@ static art_status sweep(const char *path, art_error *err) {
 art_status art_checkpoint_save(const art_engine *engine, const char *dir, uint32_t keep,
                                art_error *err) {
     char path[ART_PATH_MAX];
-    ART_FAIL_IF(!engine->ready, err, ART_USE,
-                "the engine has no weights yet: initialize it, load weights or resume first");
+    ART_TRY(art_engine_check_ready(engine, err));
     ART_TRY(art_engine_check_kept(engine, err));
     ART_TRY(art_ckpt_path(dir, engine->state.step, path, err));
     ART_TRY(art_dir_make(dir, err));

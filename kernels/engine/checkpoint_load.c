@@ -10,10 +10,11 @@
 #include "engine/kept.h"
 #include "ops/check.h"
 
-/* Lines for the user, cut off when they do not fit. */
+/* Lines for the user, cut off when they do not fit, and the files that were skipped. */
 typedef struct notes {
     char *text;
     size_t bytes, used;
+    unsigned damaged, unreadable;
 } notes;
 
 static void __attribute__((format(printf, 2, 3))) add_note(notes *n, const char *format, ...) {
@@ -164,25 +165,39 @@ static art_status try_file(art_engine *engine, const char *dir, uint64_t step, n
     ART_FAIL_IF(status == ART_PLAN_MODEL, err, status, "cannot resume from %.200s: %.250s", path,
                 detail.text);
     add_note(n, "skipped %s: %s\n", path, detail.text);
+    *(status == ART_IO ? &n->unreadable : &n->damaged) += 1;
     *next = true;
     return ART_OK;
 }
 
+/* No file is left to try. */
+static art_status none_usable(const art_engine *engine, const art_dir *dir, const notes *n,
+                              bool was_ready, art_error *err) {
+    art_status status = art_fail(
+        err, ART_NO_CHECKPOINT, __FILE__, __LINE__,
+        "%.200s holds no usable checkpoint (%u damaged, %u that cannot be read): %sstart a new run "
+        "in another directory",
+        dir->path, n->damaged, n->unreadable,
+        n->unreadable == 0 ? "" : "check the medium and the rights and resume again, or ");
+    if (was_ready && !engine->ready) {
+        art_engine_tell_incomplete(err);
+    }
+    return status;
+}
+
 static art_status load_newest(art_engine *engine, art_dir *dir, notes *n, art_error *err) {
     uint64_t below = UINT64_MAX;
-    unsigned skipped = 0;
+    bool was_ready = engine->ready;
     for (;;) {
         bool found, next;
         ART_TRY(art_ckpt_newest(dir, below, &found, &below, err));
-        ART_FAIL_IF(!found, err, ART_NO_CHECKPOINT,
-                    "%s holds no usable checkpoint (%u damaged): start a new run in another "
-                    "directory",
-                    dir->path, skipped);
+        if (!found) {
+            return none_usable(engine, dir, n, was_ready, err);
+        }
         ART_TRY(try_file(engine, dir->path, below, n, &next, err));
         if (!next) {
             return ART_OK;
         }
-        skipped++;
     }
 }
 

@@ -46,6 +46,12 @@ static inline bool art_role_is_kept(unsigned role) {
     return role <= ART_ROLE_STATE;
 }
 
+/* ART_USE before the first weights, and after a load that broke off half-way. */
+art_status art_engine_check_ready(const art_engine *engine, art_error *err);
+
+/* Complete the message of a load that broke off after it had changed weights. */
+void art_engine_tell_incomplete(art_error *err);
+
 /* Classes that a phase's loss distinguishes: the last dimension of its logits. */
 uint32_t art_engine_classes(const art_engine *engine, const art_phase_io *io);
 

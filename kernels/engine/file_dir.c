@@ -23,8 +23,8 @@ art_status art_dir_open(art_dir *dir, const char *path, bool *missing, art_error
     if (missing != NULL) {
         *missing = dir->fd < 0 && errno == ENOENT;
     }
-    ART_FAIL_IF(dir->fd < 0, err, ART_IO, "cannot open the directory %s: %s", path,
-                strerror(errno));
+    ART_FAIL_IF(dir->fd < 0, err, ART_IO, "cannot open the directory %s: %s; %s", path,
+                strerror(errno), art_errno_advice(errno));
     return ART_OK;
 }
 
@@ -98,12 +98,24 @@ art_status art_dir_make(const char *path, art_error *err) {
         part[i] = '\0';
         if (!is_directory(part)) {
             ART_FAIL_IF(mkdir(part, 0755) != 0 && (errno != EEXIST || !is_directory(part)), err,
-                        ART_IO, "cannot make the directory %s: %s", part, strerror(errno));
+                        ART_IO, "cannot make the directory %s: %s; %s", part, strerror(errno),
+                        art_errno_advice(errno));
             sync_parent(parent);
         }
         memcpy(parent, part, i + 1);
     }
     return ART_OK;
+}
+
+bool art_dir_takes_files(int dir_fd) {
+    int fd = openat(dir_fd, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        close(fd);
+        return true;
+    }
+    /* Not every file system has files without a name; then the rights must do. */
+    return (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT) &&
+           faccessat(dir_fd, ".", W_OK | X_OK, 0) == 0;
 }
 
 static bool starts_with(const char *text, const char *prefix) {

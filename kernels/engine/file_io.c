@@ -26,10 +26,11 @@ art_status art_file_open(art_file *file, const char *path, art_error *err) {
     do {
         file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     } while (file->fd < 0 && errno == EINTR);
-    ART_FAIL_IF(file->fd < 0, err, ART_IO, "cannot open %s: %s", path, strerror(errno));
+    ART_FAIL_IF(file->fd < 0, err, ART_IO, "cannot open %s: %s; %s", path, strerror(errno),
+                art_errno_advice(errno));
     bool stated = fstat(file->fd, &info) == 0;
     if (!stated || !S_ISREG(info.st_mode)) {
-        const char *why = stated ? "it is not a regular file" : strerror(errno);
+        const char *why = stated ? "it is not a regular file; name a file" : strerror(errno);
         art_file_close(file);
         return art_fail(err, ART_IO, __FILE__, __LINE__, "cannot read %s: %s", path, why);
     }
@@ -57,8 +58,9 @@ art_status art_file_read(const art_file *file, uint64_t offset, void *out, size_
         if (got < 0 && errno == EINTR) {
             continue;
         }
-        ART_FAIL_IF(got < 0, err, ART_IO, "cannot read %s: %s (%zu bytes at byte %llu)", file->path,
-                    strerror(errno), bytes, (unsigned long long)offset);
+        ART_FAIL_IF(got < 0, err, ART_IO, "cannot read %s: %s (%zu bytes at byte %llu); %s",
+                    file->path, strerror(errno), bytes, (unsigned long long)offset,
+                    art_errno_advice(errno));
         ART_FAIL_IF(got == 0, err, ART_IO, "%s became shorter while it was read: it ends at %llu",
                     file->path, (unsigned long long)(offset + done));
         done += (size_t)got;
@@ -82,32 +84,31 @@ static art_status writer_failed(art_writer *writer, const char *action, int line
     unsigned long long total = writer->flushed + writer->used;
     art_writer_abort(writer);
     return art_fail(err, ART_IO, __FILE__, line,
-                    "cannot write %s: %s: %s (after %llu of at least %llu bytes%s)%s; free some "
-                    "space or choose another directory",
-                    writer->path, action, strerror(code), flushed, total, free_text, kept);
+                    "cannot write %s: %s: %s (after %llu of at least %llu bytes%s)%s; %s",
+                    writer->path, action, strerror(code), flushed, total, free_text, kept,
+                    art_errno_advice(code));
 }
 
-/* Copy `path` into the writer, following a symbolic link in its last component, so that the link
- * stays and what it points to is replaced. */
-static art_status resolve(art_writer *writer, const char *path, art_error *err) {
+art_status art_path_follow(const char *path, char out[ART_PATH_MAX], const char **name,
+                           art_error *err) {
     char link[ART_PATH_MAX];
     size_t n = strlen(path);
-    ART_FAIL_IF(n == 0 || n >= sizeof writer->path, err, ART_IO,
-                "cannot write a file whose path has %zu characters; 1 to %zu are possible", n,
-                sizeof writer->path - 1);
-    memcpy(writer->path, path, n + 1);
+    ART_FAIL_IF(n == 0 || n >= ART_PATH_MAX, err, ART_IO,
+                "cannot write a file whose path has %zu characters; 1 to %d are possible", n,
+                ART_PATH_MAX - 1);
+    memcpy(out, path, n + 1);
     for (int depth = 0;; depth++) {
-        char *slash = strrchr(writer->path, '/');
-        writer->name = slash == NULL ? writer->path : slash + 1;
-        ssize_t length = readlink(writer->path, link, sizeof link - 1);
+        const char *slash = strrchr(out, '/');
+        *name = slash == NULL ? out : slash + 1;
+        ssize_t length = readlink(out, link, sizeof link - 1);
         if (length <= 0) {
             return ART_OK;
         }
-        size_t head = link[0] == '/' ? 0 : (size_t)(writer->name - writer->path);
-        ART_FAIL_IF(depth == LINKS_MAX || head + (size_t)length >= sizeof writer->path, err, ART_IO,
+        size_t head = link[0] == '/' ? 0 : (size_t)(*name - out);
+        ART_FAIL_IF(depth == LINKS_MAX || head + (size_t)length >= ART_PATH_MAX, err, ART_IO,
                     "cannot write %s: too many or too long symbolic links", path);
-        memcpy(writer->path + head, link, (size_t)length);
-        writer->path[head + (size_t)length] = '\0';
+        memcpy(out + head, link, (size_t)length);
+        out[head + (size_t)length] = '\0';
     }
 }
 
@@ -121,14 +122,17 @@ static art_status open_target(art_writer *writer, art_error *err) {
     writer->dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (writer->dir_fd < 0) {
         int code = errno;
-        art_status status =
-            art_fail(err, ART_IO, __FILE__, __LINE__, "cannot write into the directory %s: %s%s",
-                     directory, strerror(code), code == ENOENT ? "; create it" : "");
+        art_status status = art_fail(
+            err, ART_IO, __FILE__, __LINE__, "cannot write into the directory %s: %s; %s",
+            directory, strerror(code), code == ENOENT ? "create it" : art_errno_advice(code));
         *cut = saved;
         return status;
     }
     *cut = saved;
     writer->exists = fstatat(writer->dir_fd, writer->name, &info, 0) == 0;
+    writer->mode = writer->exists ? info.st_mode & 0777 : 0666;
+    writer->owner = info.st_uid;
+    writer->group = info.st_gid;
     if (saved == '\0' || (writer->exists && !S_ISREG(info.st_mode))) {
         art_writer_abort(writer);
         return art_fail(err, ART_IO, __FILE__, __LINE__,
@@ -136,6 +140,20 @@ static art_status open_target(art_writer *writer, art_error *err) {
                         writer->path);
     }
     return ART_OK;
+}
+
+/* A file that replaces another one takes over who may read and write it. The owner follows where
+ * that is allowed; another group never gets the rights that the old one had. A file system without
+ * modes keeps its own. */
+static void take_over_mode(const art_writer *writer, const struct stat *now) {
+    bool same_owner = now->st_uid == writer->owner, same_group = now->st_gid == writer->group;
+    if (!same_owner && fchown(writer->fd, writer->owner, writer->group) == 0) {
+        same_group = true;
+    }
+    if (!same_group && fchown(writer->fd, (uid_t)-1, writer->group) == 0) {
+        same_group = true;
+    }
+    (void)fchmod(writer->fd, same_group ? writer->mode : writer->mode & ~(mode_t)070);
 }
 
 /* Create and lock the temporary file. A sweeper of another process may remove it before it is
@@ -150,7 +168,7 @@ static bool create_temporary(art_writer *writer) {
         snprintf(writer->temporary, sizeof writer->temporary, ".%.200s.%ld-%08lx.tmp", writer->name,
                  (long)getpid(), (unsigned long)mark);
         writer->fd = openat(writer->dir_fd, writer->temporary,
-                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+                            O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, writer->mode);
         if (writer->fd < 0) {
             if (errno == EEXIST || errno == EINTR) {
                 continue;
@@ -162,6 +180,9 @@ static bool create_temporary(art_writer *writer) {
         while (flock(writer->fd, LOCK_EX) != 0 && errno == EINTR) {
         }
         if (fstat(writer->fd, &info) == 0 && info.st_nlink > 0) {
+            if (writer->exists) {
+                take_over_mode(writer, &info);
+            }
             return true;
         }
         close(writer->fd);
@@ -171,15 +192,28 @@ static bool create_temporary(art_writer *writer) {
     return false;
 }
 
-art_status art_writer_open(art_writer *writer, const char *path, art_error *err) {
+static art_status start(art_writer *writer, const char *path, art_error *err) {
     writer->fd = writer->dir_fd = -1;
     writer->flushed = 0;
     writer->crc = 0;
     writer->exists = false;
     writer->used = 0;
     writer->temporary[0] = '\0';
-    ART_TRY(resolve(writer, path, err));
-    ART_TRY(open_target(writer, err));
+    ART_TRY(art_path_follow(path, writer->path, &writer->name, err));
+    return open_target(writer, err);
+}
+
+art_status art_writer_probe(art_writer *writer, const char *path, art_error *err) {
+    ART_TRY(start(writer, path, err));
+    if (!art_dir_takes_files(writer->dir_fd)) {
+        return writer_failed(writer, "creating a file in its directory", __LINE__, err);
+    }
+    art_writer_abort(writer);
+    return ART_OK;
+}
+
+art_status art_writer_open(art_writer *writer, const char *path, art_error *err) {
+    ART_TRY(start(writer, path, err));
     art_dir_sweep(writer->dir_fd, writer->name);
     if (!create_temporary(writer)) {
         writer->temporary[0] = '\0';

@@ -6,12 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/status.h"
 
 #define ART_FILE_BUFFER 65536
 #define ART_PATH_MAX 4096
 #define ART_NAME_MAX 256
+
+/* What helps against an error number, the last part of a message. */
+const char *art_errno_advice(int code);
 
 /* A regular file open for reading. */
 typedef struct art_file {
@@ -27,15 +31,24 @@ void art_file_close(art_file *file);
 art_status art_file_read(const art_file *file, uint64_t offset, void *out, size_t bytes,
                          art_error *err);
 
-/* The new content of a file. It goes to `.NAME.PID-XXXXXXXX.tmp` in the same directory, locked
- * while its writer lives; commit syncs and renames it over the target and syncs the directory.
- * After any failure the writer is closed and its temporary file removed: just return. */
+/* Copy `path`, following a symbolic link in its last component, so that a link stays and what it
+ * points to is replaced. *name is the last component of `out`. */
+art_status art_path_follow(const char *path, char out[ART_PATH_MAX], const char **name,
+                           art_error *err);
+
+/* The new content of a file; a file that is replaced hands on its mode. It goes to
+ * `.NAME.PID-XXXXXXXX.tmp` in the same directory, locked while its writer lives; commit syncs and
+ * renames it over the target and syncs the directory. After any failure the writer is closed and
+ * its temporary file removed: just return. */
 typedef struct art_writer {
     int fd;
     int dir_fd;
-    uint64_t flushed;        /* bytes given to the system */
-    uint32_t crc;            /* of what was flushed since the caller set it last */
-    bool exists;             /* there was a file to replace */
+    uint64_t flushed; /* bytes given to the system */
+    uint32_t crc;     /* of what was flushed since the caller set it last */
+    bool exists;      /* there was a file to replace */
+    mode_t mode;      /* of that file, else what the umask cuts from */
+    uid_t owner;      /* of that file */
+    gid_t group;
     size_t used;             /* bytes waiting in the buffer */
     char path[ART_PATH_MAX]; /* the target, final symbolic links followed */
     const char *name;        /* its last component */
@@ -43,6 +56,8 @@ typedef struct art_writer {
     unsigned char buffer[ART_FILE_BUFFER];
 } art_writer;
 
+/* Could `path` be written? Leaves nothing behind, so that a run can ask before it starts. */
+art_status art_writer_probe(art_writer *writer, const char *path, art_error *err);
 art_status art_writer_open(art_writer *writer, const char *path, art_error *err);
 art_status art_writer_put(art_writer *writer, const void *data, size_t bytes, art_error *err);
 /* Free space of the buffer, at least `least` bytes (<= ART_FILE_BUFFER): fill some of it and
@@ -72,6 +87,12 @@ art_status art_dir_rewind(art_dir *dir, art_error *err);
 void art_dir_close(art_dir *dir);
 /* Make `path` and its missing parents (mode 0755), and their names durable. */
 art_status art_dir_make(const char *path, art_error *err);
+/* May files be created in the directory? Leaves nothing behind; errno tells why not. */
+bool art_dir_takes_files(int dir_fd);
+/* Hold the directory alone until *fd is closed, at the latest when the process ends, however it
+ * ends. Nothing is written. *fd is -1 where the file system has no locks. Both front ends lock the
+ * directory itself (flock), so that they see each other. */
+art_status art_dir_lock(const char *path, int *fd, art_error *err);
 /* Remove temporary files for targets whose name starts with `prefix` and whose writer is dead. */
 void art_dir_sweep(int dir_fd, const char *prefix);
 

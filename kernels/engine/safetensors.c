@@ -92,8 +92,7 @@ static art_status save_tensor(art_writer *writer, const art_engine *engine, uint
 art_status art_engine_save_safetensors(const art_engine *engine, const char *path, art_error *err) {
     art_writer writer;
     sink count = {.writer = NULL};
-    ART_FAIL_IF(!engine->ready, err, ART_USE,
-                "the engine has no weights yet: initialize it, load weights or resume first");
+    ART_TRY(art_engine_check_ready(engine, err));
     ART_TRY(emit_header(&count, engine, err));
     ART_TRY(art_writer_open(&writer, path, err));
     sink out = {.writer = &writer};
@@ -113,6 +112,7 @@ typedef struct loader {
     const art_file *file;
     uint64_t start;
     uint32_t first;
+    bool writing; /* into the arena; before, the values are only checked */
     uint8_t seen[SEEN / 8];
 } loader;
 
@@ -219,8 +219,9 @@ static void convert(const art_st_entry *e, const unsigned char *in, size_t count
     }
 }
 
-/* Everything has been checked; only the medium can fail now, or somebody who changes the file. */
-static art_status load_entry(void *context, const art_st_entry *e, art_error *err) {
+/* Read a tensor: once to check its values before any weight changes, then into the arena. The
+ * second time only the medium can fail, or somebody who changes the file. */
+static art_status read_entry(void *context, const art_st_entry *e, art_error *err) {
     loader *l = context;
     uint32_t id;
     float out[CHUNK];
@@ -237,7 +238,16 @@ static art_status load_entry(void *context, const art_st_entry *e, art_error *er
         uint64_t at = l->start + e->begin + done * e->dtype_bytes;
         ART_TRY(art_file_read(l->file, at, in, n * e->dtype_bytes, err));
         convert(e, in, n, out);
-        art_layout_write(l->engine, id, done, n, out);
+        uint64_t where = 0;
+        ART_FAIL_IF(!art_floats_are_finite(out, n, &where), err, ART_NONFINITE,
+                    "'%.150s' in %.200s holds a NaN, an infinity or more than a float32 can at "
+                    "element %llu (counted from 0): %s",
+                    e->name, l->file->path, (unsigned long long)(done + where),
+                    l->writing ? "the file was changed while it was loaded"
+                               : "nothing was loaded; use weights saved before they went wrong");
+        if (l->writing) {
+            art_layout_write(l->engine, id, done, n, out);
+        }
         done += n;
     }
     return ART_OK;
@@ -247,10 +257,15 @@ static art_status load(art_engine *engine, const art_file *file, art_error *err)
     loader l = {.engine = engine, .file = file};
     ART_TRY(art_st_data_start(file, &l.start, err));
     ART_TRY(check_all(&l, err));
+    ART_TRY(art_st_walk_header(file, l.start, read_entry, &l, err));
     engine->ready = false; /* a failure from here on leaves some weights of each kind */
-    ART_TRY(art_st_walk_header(file, l.start, load_entry, &l, err));
-    engine->ready = true;
-    return ART_OK;
+    l.writing = true;
+    art_status status = art_st_walk_header(file, l.start, read_entry, &l, err);
+    engine->ready = status == ART_OK;
+    if (status != ART_OK) {
+        art_engine_tell_incomplete(err);
+    }
+    return status;
 }
 
 art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err) {

@@ -56,11 +56,29 @@ static art_status copy_lines(const art_file *file, art_writer *writer, uint64_t 
     return ART_OK;
 }
 
+/* Dropping lines must not empty a file that was never a log. A power failure may leave zeros, or
+ * the beginning of a first line. */
+static art_status check_log(const art_file *file, art_error *err) {
+    static const char start[] = "{\"epoch\"";
+    char head[sizeof start - 1] = "";
+    size_t n = file->bytes < sizeof head ? (size_t)file->bytes : sizeof head;
+    ART_TRY(art_file_read(file, 0, head, n, err));
+    ART_FAIL_IF(n > 0 && head[0] != '\0' && memcmp(head, start, n) != 0, err, ART_IO,
+                "%s exists and is no training log, which starts with %s: choose another file name",
+                file->path, start);
+    return ART_OK;
+}
+
 static art_status trim(const char *path, uint64_t epochs_done, art_error *err) {
     static art_writer writer;
     art_file file;
     ART_TRY(art_file_open(&file, path, err));
-    art_status status = art_writer_open(&writer, path, err);
+    art_status status = check_log(&file, err);
+    if (status != ART_OK) {
+        art_file_close(&file);
+        return status;
+    }
+    status = art_writer_open(&writer, path, err);
     if (status == ART_OK && epochs_done > 0) {
         status = copy_lines(&file, &writer, epochs_done, err);
     }
@@ -86,7 +104,8 @@ art_status run_log_open(const char *path, uint64_t epochs_done, int *fd, art_err
         ART_TRY(trim(path, epochs_done, err));
     }
     *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot write the log %s: %s", path, strerror(errno));
+    ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot write the log %s: %s; %s", path, strerror(errno),
+                art_errno_advice(errno));
     return ART_OK;
 }
 
@@ -101,11 +120,12 @@ art_status run_log_write(int fd, const char *path, const run_record *record, art
         if (n < 0 && errno == EINTR) {
             continue;
         }
-        ART_FAIL_IF(n <= 0, err, ART_IO, "cannot write the log %s: %s", path, strerror(errno));
+        ART_FAIL_IF(n <= 0, err, ART_IO, "cannot write the log %s: %s; %s", path, strerror(errno),
+                    art_errno_advice(errno));
         from += n;
         left -= (size_t)n;
     }
-    ART_FAIL_IF(is_regular(path) && fsync(fd) != 0, err, ART_IO, "cannot write the log %s: %s",
-                path, strerror(errno));
+    ART_FAIL_IF(is_regular(path) && fsync(fd) != 0, err, ART_IO, "cannot write the log %s: %s; %s",
+                path, strerror(errno), art_errno_advice(errno));
     return ART_OK;
 }

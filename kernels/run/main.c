@@ -1,11 +1,14 @@
 /* armtrain-run: train a plan without Python. The engine does everything; this is the command line,
  * the data readers and the loop around it. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "loop.h"
+#include "paths.h"
 
 static run_loop loop;
 
@@ -29,6 +32,33 @@ static int exit_code(art_status status) {
     default:
         return RUN_EXIT_FAILED;
     }
+}
+
+/* A standard stream that is closed would become the next file that is opened, and take what is
+ * meant for people. Put something there that refuses its use. */
+static void fill_standard_streams(void) {
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF && open("/dev/null", modes[fd]) != fd) {
+            return;
+        }
+    }
+}
+
+/* The exit code of a run that did all it should, but may not have been able to tell. */
+static int told_code(void) {
+    char text[256];
+    int code = run_output_error();
+    if (code == 0) {
+        return RUN_EXIT_OK;
+    }
+    if (code == EPIPE) {
+        return RUN_EXIT_FAILED; /* the reader left: there is nobody to tell */
+    }
+    snprintf(text, sizeof text, "cannot write the standard output: %s; %s", strerror(code),
+             art_errno_advice(code));
+    complain(text);
+    return RUN_EXIT_STORAGE;
 }
 
 static void *map_bytes(size_t bytes, int fd) {
@@ -61,6 +91,10 @@ static art_status open_engine(const run_options *o, art_error *err) {
 }
 
 static art_status run(const run_options *o, art_error *err) {
+    static art_writer probe;
+    if (o->save != NULL) {
+        ART_TRY(art_writer_probe(&probe, o->save, err));
+    }
     ART_TRY(open_engine(o, err));
     ART_TRY(run_source_open(&loop.train, loop.engine, err));
     if (o->validation != NULL) {
@@ -78,9 +112,11 @@ static art_status run(const run_options *o, art_error *err) {
     return ART_OK;
 }
 
-static int usage(const char *why) {
-    complain(why);
-    complain("see armtrain-run --help");
+/* `flag` is the one that is wrong where `why` does not name it. */
+static int usage(const char *flag, const char *why) {
+    char line[900];
+    snprintf(line, sizeof line, "%s%s; see armtrain-run --help", flag, why);
+    complain(line);
     return RUN_EXIT_USAGE;
 }
 
@@ -88,17 +124,24 @@ int main(int argc, char **argv) {
     static run_options options;
     art_error err = {.text = ""};
     char why[512];
+    fill_standard_streams();
     if (!run_parse_options(argc, argv, &options, why, sizeof why)) {
-        return usage(why);
+        return usage("", why);
     }
     if (options.help || options.version) {
         const char *text = options.help ? run_usage : "armtrain-run " ART_VERSION "\n";
-        return write(STDOUT_FILENO, text, strlen(text)) < 0 ? RUN_EXIT_FAILED : RUN_EXIT_OK;
+        run_print(text);
+        return told_code();
     }
-    if (!run_parse_spec(options.data, &loop.train.spec, why, sizeof why) ||
-        (options.validation != NULL &&
-         !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why))) {
-        return usage(why);
+    if (!run_parse_spec(options.data, &loop.train.spec, why, sizeof why)) {
+        return usage("--data: ", why);
+    }
+    if (options.validation != NULL &&
+        !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why)) {
+        return usage("--validation: ", why);
+    }
+    if (!run_paths_apart(&options, &loop.train.spec, &loop.validation.spec, why, sizeof why)) {
+        return usage("", why);
     }
     loop.options = &options;
     art_status status = run(&options, &err);
@@ -106,5 +149,8 @@ int main(int argc, char **argv) {
         complain(err.text);
     }
     art_engine_close(loop.engine);
-    return loop.stopped != 0 ? 128 + loop.stopped : exit_code(status);
+    if (loop.stopped != 0) {
+        return 128 + loop.stopped;
+    }
+    return status == ART_OK ? told_code() : exit_code(status);
 }

@@ -10,11 +10,12 @@ const char run_usage[] =
     "  --data SPEC            idx:IMAGES,LABELS | npz:FILE | random:[samples=N,seed=S]\n"
     "  --epochs N             epochs to reach, those of a resumed run included\n"
     "  --validation SPEC      data to evaluate after each epoch\n"
-    "  --checkpoint DIR       keep the two newest checkpoints there\n"
+    "  --checkpoint DIR       keep the two newest checkpoints there; one run at a time\n"
     "  --checkpoint-every N   also after every N steps\n"
     "  --resume               continue from the newest checkpoint in DIR\n"
     "  --weights F            start from the weights of a safetensors file\n"
-    "  --save F               write the weights to a safetensors file at the end\n"
+    "  --save F               write the weights to a safetensors file at the end; may be\n"
+    "                         the file of --weights, but no other option's\n"
     "  --log F                write a JSON object a line and epoch\n"
     "  --seed S               key of everything random (default 0)\n"
     "  --threads T            at most the planned number (default: that or all processors)\n"
@@ -142,17 +143,18 @@ bool run_parse_options(int argc, char **argv, run_options *options, char *why, u
     if (options->help || options->version) {
         return true;
     }
-    const char *missing = options->plan == NULL           ? "PLAN is missing"
-                          : options->data == NULL         ? "--data is missing"
-                          : !is_given(given, "--epochs")  ? "--epochs is missing"
-                          : options->threads > UINT32_MAX ? "--threads is too large"
-                          : options->checkpoint == NULL && options->resume
-                              ? "--resume needs --checkpoint DIR"
-                          : options->checkpoint == NULL && is_given(given, "--checkpoint-every")
-                              ? "--checkpoint-every needs --checkpoint DIR"
-                          : is_given(given, "--checkpoint-every") && options->checkpoint_every == 0
-                              ? "--checkpoint-every needs a number of at least 1"
-                              : NULL;
+    const char *missing =
+        options->plan == NULL          ? "PLAN is missing"
+        : options->data == NULL        ? "--data is missing"
+        : !is_given(given, "--epochs") ? "--epochs is missing"
+        : is_given(given, "--threads") && (options->threads == 0 || options->threads > UINT32_MAX)
+            ? "--threads needs a whole number of at least 1 and at most 4294967295"
+        : options->checkpoint == NULL && options->resume ? "--resume needs --checkpoint DIR"
+        : options->checkpoint == NULL && is_given(given, "--checkpoint-every")
+            ? "--checkpoint-every needs --checkpoint DIR"
+        : is_given(given, "--checkpoint-every") && options->checkpoint_every == 0
+            ? "--checkpoint-every needs a number of at least 1"
+            : NULL;
     if (missing != NULL) {
         snprintf(why, why_bytes, "%s", missing);
         return false;

@@ -1,5 +1,6 @@
 #include "report.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
@@ -43,16 +44,32 @@ void run_number(double value, char text[40]) {
     snprintf(text, 40, "%.*f", decimals < 1 ? 1 : decimals, value);
 }
 
-/* Standard streams without buffering: one write a line, nothing is lost when the run is killed. */
+/* Of the first write to the standard output that failed. */
+static int output_error;
+
+int run_output_error(void) {
+    return output_error;
+}
+
+/* Standard streams without buffering: one write a line, nothing is lost when the run is killed. A
+ * stream that fails does not stop the run: weights are worth more than words. */
 static void put(int fd, const char *text, size_t bytes) {
-    while (bytes > 0) {
+    while (bytes > 0 && (fd != STDOUT_FILENO || output_error == 0)) {
         ssize_t n = write(fd, text, bytes);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
         if (n <= 0) {
+            output_error = fd == STDOUT_FILENO ? errno : output_error;
             return;
         }
         text += n;
         bytes -= (size_t)n;
     }
+}
+
+void run_print(const char *text) {
+    put(STDOUT_FILENO, text, strlen(text));
 }
 
 void run_note(const run_options *options, const char *format, ...) {

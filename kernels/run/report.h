@@ -30,6 +30,12 @@ uint64_t run_peak_rss_bytes(void);
 /* The shortest decimal number that reads back as `value`. */
 void run_number(double value, char text[40]);
 
+/* Write to the standard output. */
+void run_print(const char *text);
+
+/* errno of the first write to the standard output that failed, 0: none did. */
+int run_output_error(void);
+
 /* A remark for people: on standard output, on standard error with --json, nowhere with --quiet. */
 void run_note(const run_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

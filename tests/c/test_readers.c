@@ -428,6 +428,21 @@ static void logs(void) {
     EXPECT_STATUS(run_log_open(in_dir("no/log"), 0, &fd, &err), ART_IO, err,
                   "cannot write the log");
     EXPECT(run_log_open(NULL, 0, &fd, &err) == ART_OK && fd == -1);
+    static const struct {
+        const char *text;
+        bool log;
+    } cases[] = {{"my notes\n", false}, {"{\"a\": 1}\n", false}, {"{", true}, {"", true}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        write_bytes(in_dir("log"), cases[i].text, strlen(cases[i].text));
+        art_status status = run_log_open(in_dir("log"), 0, &fd, &err);
+        EXPECT((status == ART_OK) == cases[i].log);
+        EXPECT(cases[i].log || strstr(err.text, "is no training log") != NULL);
+        read_file(in_dir("log"), &b);
+        EXPECT(cases[i].log || b.n == strlen(cases[i].text));
+        if (status == ART_OK) {
+            close(fd);
+        }
+    }
 }
 
 int main(void) {

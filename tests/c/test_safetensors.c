@@ -168,6 +168,37 @@ static void freedoms(void) {
     accepted();
 }
 
+/* A number that is none, or that float32 cannot hold, is refused before any weight changes. */
+static void wrong_numbers(void) {
+    static const uint32_t bad[] = {0x7FC00000, 0xFF800000, 0x7F800000, 0xFFC12345};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        write_file(header_text, 716);
+        memcpy(file.data + 8 + strlen(header_text) + 668 + 5 * 4, &bad[i], 4);
+        write_bytes(in_dir("w"), file.data, file.n);
+        refused(ART_NONFINITE, "'fc.weight' in ");
+        refused(ART_NONFINITE, "at element 5 (counted from 0): nothing was loaded");
+    }
+    static const struct {
+        const char *dtype;
+        size_t size;
+        uint64_t bits;
+    } cases[] = {{"F64", 8, 0x47F0000000000000}, {"F16", 2, 0x7C00}, {"BF16", 2, 0xFF80}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char entry[128];
+        snprintf(entry, sizeof entry, "\"%s\",\"shape\":[3,4],\"data_offsets\":[668,%zu]}",
+                 cases[i].dtype, 668 + 12 * cases[i].size);
+        const char *text = with("\"F32\",\"shape\":[3,4],\"data_offsets\":[668,716]}", entry);
+        write_file(text, 668 + 12 * cases[i].size);
+        memset(file.data + 8 + strlen(text) + 668, 0, 12 * cases[i].size);
+        write_bytes(in_dir("w"), file.data, file.n);
+        accepted();
+        memcpy(file.data + 8 + strlen(text) + 668 + 2 * cases[i].size, &cases[i].bits,
+               cases[i].size);
+        write_bytes(in_dir("w"), file.data, file.n);
+        refused(ART_NONFINITE, "more than a float32 can at element 2");
+    }
+}
+
 static void wrong_contents(void) {
     write_file(with("\"fc.bias\"", "\"fc.bia\""), 716);
     refused(ART_PLAN_MODEL, "'fc.bia'");
@@ -296,6 +327,7 @@ int main(void) {
     links_and_places();
     other_types();
     freedoms();
+    wrong_numbers();
     wrong_contents();
     wrong_offsets();
     wrong_text();

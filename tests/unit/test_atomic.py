@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
 
-from armtrain.atomic import atomic_writer, write_bytes
+from armtrain.atomic import atomic_writer, check_target, write_bytes
 from armtrain.errors import StorageError
 
 
@@ -91,3 +93,96 @@ def test_symbolic_link_is_followed(tmp_path: Path) -> None:
     write_bytes(link, b"new")
     assert link.is_symlink()
     assert real.read_bytes() == b"new"
+
+
+def mode_of(path: Path) -> int:
+    """Return the permission bits of a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_a_replaced_file_hands_on_its_mode(tmp_path: Path) -> None:
+    for mode in (0o600, 0o640, 0o444, 0o664):
+        target = tmp_path / f"f{mode:o}"
+        target.write_bytes(b"old")
+        target.chmod(mode)
+        write_bytes(target, b"new")
+        assert (target.read_bytes(), mode_of(target)) == (b"new", mode)
+
+
+def test_new_files_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        write_bytes(tmp_path / "f", b"new")
+    finally:
+        os.umask(before)
+    assert mode_of(tmp_path / "f") == 0o640
+
+
+def test_nobody_reads_a_private_file_while_it_is_written(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    target.write_bytes(b"old")
+    target.chmod(0o600)
+    with atomic_writer(target):
+        (temporary,) = tmp_path.glob(".f.*.tmp")
+        assert mode_of(temporary) == 0o600
+
+
+def test_another_group_does_not_get_the_old_groups_rights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "f"
+    target.write_bytes(b"old")
+    target.chmod(0o660)
+    found = target.stat()
+    foreign = os.stat_result((*found[:5], found.st_gid + 1, *found[6:]))
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "fchown", refuse)
+    monkeypatch.setattr("armtrain.atomic._existing", lambda _: foreign)
+    write_bytes(target, b"new")
+    assert mode_of(target) == 0o600
+
+
+def test_names_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+    for name in ("x" * 255, "\u20ac" * 85):
+        write_bytes(tmp_path / name, b"new")
+        assert (tmp_path / name).read_bytes() == b"new"
+
+
+def test_no_rights_is_no_lack_of_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(
+        StorageError, match=r"Permission denied.*give this user the rights"
+    ) as caught:
+        write_bytes(tmp_path / "f", b"new")
+    assert "free some space" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["/", "", "no/f", "sub", "sub/", "."])
+def test_a_probe_refuses_what_a_save_would(name: str, tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    path = str(tmp_path / name) + ("/" if name.endswith("/") else "") if name else ""
+    for refuse in (check_target, lambda p: write_bytes(p, b"x")):
+        with pytest.raises(StorageError, match=r"choose|create"):
+            refuse(path)
+    assert os.listdir(tmp_path) == ["sub"]
+
+
+def test_a_probe_changes_nothing(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    check_target(tmp_path / "f")
+    check_target(tmp_path / "new")
+    assert os.listdir(tmp_path) == ["f"]
+    assert (tmp_path / "f").read_bytes() == b"old"
+
+
+def test_a_path_with_nul_is_refused(tmp_path: Path) -> None:
+    for refuse in (check_target, lambda p: write_bytes(p, b"x")):
+        with pytest.raises(ValueError, match="NUL"):
+            refuse(str(tmp_path / "a\0b"))
+    assert os.listdir(tmp_path) == []

@@ -179,7 +179,7 @@ def test_directory_that_cannot_be_made(tmp_path: Path) -> None:
         run(FakeEngine(), epochs=1, checkpoint=tmp_path / "f" / "c")
 
 
-def test_not_finite_keeps_checkpoints_and_names_the_samples(tmp_path: Path) -> None:
+def test_not_finite_keeps_checkpoints_and_names_the_batch(tmp_path: Path) -> None:
     engine = FakeEngine()
 
     def fail() -> None:
@@ -187,9 +187,7 @@ def test_not_finite_keeps_checkpoints_and_names_the_samples(tmp_path: Path) -> N
             raise NonFiniteError("'fc.weight' holds nan")
 
     engine.before_step = fail
-    with pytest.raises(
-        NonFiniteError, match=r"'fc.weight'.*epoch 2, samples 4 to 7.*learning rate"
-    ):
+    with pytest.raises(NonFiniteError, match=r"'fc.weight' holds nan \(batch 2 of epoch 2; check"):
         run(engine, epochs=3, checkpoint=tmp_path)
     assert engine.saves == [3]
 
@@ -251,6 +249,21 @@ def test_log_is_started_anew_without_resume_and_survives_a_cut_line(tmp_path: Pa
     log.write_bytes(log.read_bytes() + b'{"epoch": 1, "train_')
     run(FakeEngine(), epochs=2, checkpoint=tmp_path / "c", resume=True, log=log)
     assert [json.loads(line)["epoch"] for line in log.read_text().splitlines()] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ["my notes\n", '{"a": 1}\n', "[1, 2]"])
+def test_a_file_that_is_no_log_is_not_emptied(text: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(text)
+    with pytest.raises(StorageError, match=r"is no training log.*choose another file name"):
+        run(FakeEngine(), epochs=1, log=tmp_path / "f")
+    assert (tmp_path / "f").read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"epoch": 1, "ker', "\0\0\0"])
+def test_what_a_power_failure_leaves_of_a_log_is_no_obstacle(text: str, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(text)
+    run(FakeEngine(), epochs=1, log=tmp_path / "f")
+    assert len((tmp_path / "f").read_bytes().splitlines()) == 1
 
 
 def test_log_that_cannot_be_written(tmp_path: Path) -> None:

@@ -1,0 +1,80 @@
+/* One run in a directory. The lock is the kernel's (flock of the directory itself): it leaves no
+ * file, needs no right to write, and ends with the process, also when that is killed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "engine/file_io.h"
+
+#define LINE_BYTES 128
+
+/* The process that a line of /proc/locks says holds the file, 0 if it is about something else. */
+static long holder_in(const char *line, const struct stat *file) {
+    long process;
+    unsigned int major_number, minor_number;
+    unsigned long long inode;
+    if (sscanf(line, "%*u: FLOCK %*s WRITE %ld %x:%x:%llu", &process, &major_number, &minor_number,
+               &inode) != 4) {
+        return 0;
+    }
+    return major_number == major(file->st_dev) && minor_number == minor(file->st_dev) &&
+                   inode == (unsigned long long)file->st_ino
+               ? process
+               : 0;
+}
+
+/* The process that holds the lock, 0 where the kernel does not say. */
+static long find_holder(int directory) {
+    char block[1024], line[LINE_BYTES];
+    struct stat file;
+    size_t used = 0;
+    long process = 0;
+    int fd = open("/proc/locks", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 || fstat(directory, &file) != 0 ? 0 : read(fd, block, sizeof block);
+    while (got > 0 && process == 0) {
+        for (ssize_t i = 0; i < got && process == 0; i++) {
+            line[used] = block[i] == '\n' ? '\0' : block[i];
+            if (block[i] == '\n') {
+                process = holder_in(line, &file);
+                used = 0;
+            } else if (used < sizeof line - 1) {
+                used++;
+            }
+        }
+        got = read(fd, block, sizeof block);
+    }
+    if (fd >= 0) {
+        close(fd);
+    }
+    return process;
+}
+
+art_status art_dir_lock(const char *path, int *fd, art_error *err) {
+    char who[40] = "";
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot open the directory %s: %s; %s", path, strerror(errno),
+                art_errno_advice(errno));
+    while (flock(*fd, LOCK_EX | LOCK_NB) != 0) {
+        if (errno == EINTR) {
+            continue;
+        }
+        bool taken = errno == EWOULDBLOCK;
+        long process = taken ? find_holder(*fd) : 0;
+        close(*fd);
+        *fd = -1;
+        if (process > 0) {
+            snprintf(who, sizeof who, " (process %ld)", process);
+        }
+        ART_FAIL_IF(taken, err, ART_IO,
+                    "another run%s uses the checkpoint directory %s: wait for it or stop it, or "
+                    "choose another directory",
+                    who, path);
+        return ART_OK;
+    }
+    return ART_OK;
+}
