@@ -232,3 +232,35 @@ def test_nothing_else_is_in_dist() -> None:
     """Every file there is one that the check opens."""
     for path in DIST.glob("*"):
         assert path.suffix in (".whl", ".gz") or path.name.startswith("armtrain-run-")
+
+
+def pip_takes(wheel_path: Path, folder: Path, machine: str, glibc: int, python: str) -> bool:
+    """Return whether pip installs a wheel on a board with this machine, glibc 2.x and Python."""
+    platforms = [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(17, glibc + 1)]
+    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-deps"]
+    board = [*platforms, "--python-version", python, "--implementation", "cp"]
+    only = ["--only-binary=:all:", "--no-index", "--target", str(folder)]
+    abis = ["--abi", f"cp{python.replace('.', '')}", "--abi", "abi3"]
+    done = subprocess.run(
+        [*command, *board, *abis, *only, str(wheel_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 or "not a supported wheel on this platform" in done.stderr
+    return done.returncode == 0
+
+
+@pytest.mark.parametrize("name", ["aarch64", "armv7"])
+def test_pip_takes_the_wheel_where_it_runs(tmp_path: Path, name: str) -> None:
+    """Debian 12 (glibc 2.36, Python 3.11) to 13 (2.41, 3.13), and nothing older or foreign."""
+    made = next(p for p in built(name) if p.suffix == ".whl")
+    machine = made.stem.rsplit("_", 1)[1]
+    other = {"aarch64": "armv7l", "armv7l": "aarch64"}[machine]
+    for number, (glibc, python) in enumerate([(36, "3.11"), (38, "3.12"), (41, "3.13")]):
+        folder = tmp_path / str(number)
+        assert pip_takes(made, folder, machine, glibc, python)
+        assert (folder / "armtrain" / "_engine.abi3.so").is_file()
+    assert not pip_takes(made, tmp_path / "old", machine, 31, "3.11")
+    assert not pip_takes(made, tmp_path / "python", machine, 36, "3.10")
+    assert not pip_takes(made, tmp_path / "other", other, 36, "3.11")
