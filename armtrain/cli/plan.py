@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import Subparsers, UsageError, at_least, print_json, shape, size_bytes
+from armtrain.errors import DoesNotFitError
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "compile_model", "run"]
 
 _OPTIMIZER = "sgd:lr=0.01"
+_LOSS = "cross_entropy"
 
 
 def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
@@ -74,6 +76,7 @@ def compile_model(
     """Compile what the command line names; `options` go to `armtrain.plan`."""
     from armtrain.cli.model import make_loss, make_optimizer, model_from_file, zoo_entry
     from armtrain.compiler import plan
+    from armtrain.planfile.refuse import OPTIONS, OverBudgetError
 
     if model.startswith("zoo:"):
         found = zoo_entry(model.removeprefix("zoo:"))
@@ -85,10 +88,15 @@ def compile_model(
         raise UsageError(
             f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
         )
-    return plan(
-        net,
-        input_shape=shape_of_one,
-        loss=default_loss if loss is None and default_loss else make_loss(loss or "cross_entropy"),
-        optimizer=make_optimizer(optimizer),
-        **options,
-    )
+    try:
+        return plan(
+            net,
+            input_shape=shape_of_one,
+            loss=(
+                default_loss if loss is None and default_loss else make_loss(loss or _LOSS)
+            ),
+            optimizer=make_optimizer(optimizer),
+            **options,
+        )
+    except OverBudgetError as error:
+        raise DoesNotFitError(error.text(OPTIONS)) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from armtrain.errors import ArgumentError
 from armtrain.nn.arguments import refuse_unless
 
 __all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "parse_loss"]
@@ -86,4 +87,4 @@ def parse_loss(text: str) -> Loss:
         if loss.text == text:
             return loss()
     names = ", ".join(loss.text for loss in _LOSSES)
-    raise ValueError(f"unknown loss '{text}'; available are {names}")
+    raise ArgumentError(f"unknown loss '{text}'; available are {names}")

@@ -21,6 +21,12 @@ from armtrain.ir.ops import OPS, Access, OpCode, OpSpec
 from armtrain.ir.program import Phase, Role
 from armtrain.ir.workspace import workspace_bytes
 from armtrain.planfile.check_flow import flow_findings
+from armtrain.planfile.check_limits import (
+    attr_findings,
+    header_limit_findings,
+    image_findings,
+    tensor_limit_findings,
+)
 from armtrain.planfile.check_parse import RawPlan, parse
 from armtrain.planfile.check_shapes import Operands, needed_dtype, needed_elements
 from armtrain.planfile.format import MAX_DIMS, NONE_ID, STACK_BYTES
@@ -95,8 +101,7 @@ def _header_findings(raw: RawPlan) -> Iterator[str]:
     head = raw.header
     if head["alignment"] != ALIGNMENT:
         yield f"alignment {head['alignment']}, {ALIGNMENT} expected"
-    if head["batch_size"] < 1 or head["threads"] < 1:
-        yield f"batch {head['batch_size']} and threads {head['threads']} must be at least 1"
+    yield from header_limit_findings(raw)
     steps = head["n_train_steps"] + head["n_evaluate_steps"] + head["n_predict_steps"]
     if steps != len(raw.steps):
         yield f"{len(raw.steps)} steps, but {steps} in the phases"
@@ -120,6 +125,7 @@ def _tensor_findings(raw: RawPlan) -> Iterator[str]:
         if not 1 <= t["ndim"] <= MAX_DIMS or 0 in t["dims"]:
             yield f"tensor '{name}' has {t['ndim']} dimensions {t['dims']}"
             continue
+        yield from tensor_limit_findings(t, name)
         need = prod(t["dims"]) * DType(t["dtype"]).itemsize
         if t["bytes"] != need:
             dims = "x".join(str(d) for d in t["dims"][: t["ndim"]])
@@ -249,6 +255,11 @@ def _operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
         want = needed_dtype(spec.code, name)
         if raw.tensors[tensor]["dtype"] != want:
             yield f"{where}: {name} '{raw.name(tensor)}' is not of type {want.name}"
+        yield from image_findings(dims[name], name, where)
+    wrong = list(attr_findings(spec, attrs, where))
+    if wrong:  # sizes that follow from the attributes mean nothing
+        yield from wrong
+        return
     try:
         needs = needed_elements(spec.code, Operands(dims, attrs))
     except (KeyError, ValueError):

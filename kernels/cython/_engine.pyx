@@ -375,7 +375,7 @@ def op_workspace(op, dims, attrs, threads):
     args.n_operands = found.n_operands
     args.threads = threads
     for i in range(found.n_attrs):
-        if found.attr_kinds[i] == b"i"[0]:
+        if found.attr[i].kind == b"i"[0]:
             slots[i].i = attrs[i]
         else:
             slots[i].f = attrs[i]
