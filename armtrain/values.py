@@ -1,4 +1,4 @@
-"""Checks of plain arguments: what is an integer or a number, and is it in its range?
+"""Checks of plain arguments: what counts as an integer or a number, and its range.
 
 NumPy's scalars count as what they hold; truth values are no numbers.
 """

@@ -92,9 +92,7 @@ def compile_model(
         return plan(
             net,
             input_shape=shape_of_one,
-            loss=(
-                default_loss if loss is None and default_loss else make_loss(loss or _LOSS)
-            ),
+            loss=(default_loss if loss is None and default_loss else make_loss(loss or _LOSS)),
             optimizer=make_optimizer(optimizer),
             **options,
         )

@@ -12,7 +12,6 @@ from armtrain.nn.tensor import Tensor
 __all__ = ["AvgPool2d", "MaxPool2d"]
 
 
-
 def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
     """Refuse padding of more than half a window, where a window could lie outside the image."""
     if any(2 * p > r for p, r in zip(padding, reach, strict=True)):

@@ -65,7 +65,10 @@ def test_adam_text_round_trips(**options: Any) -> None:
         (lambda: optim.SGD(weight_decay=-0.1), "weight_decay needs"),
         (lambda: optim.SGD(nesterov=True), "momentum > 0 and dampening 0"),
         (lambda: optim.SGD(nesterov=True, momentum=0.9, dampening=0.1), "dampening 0"),
-        (lambda: optim.Adam(betas=(1.0, 0.9)), r"betas\[0\] needs a finite number from 0 to below 1, got 1.0"),
+        (
+            lambda: optim.Adam(betas=(1.0, 0.9)),
+            r"betas\[0\] needs .* from 0 to below 1, got 1.0",
+        ),
         (lambda: optim.Adam(betas=(0.9,)), "two numbers"),  # type: ignore[arg-type]
         (lambda: optim.Adam(eps=-1e-8), "eps needs"),
         (lambda: optim.parse_optimizer("rmsprop:lr=1"), "available are sgd, adam"),
