@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from armtrain.board.profile import load_board
-from armtrain.ir.limits import MAX_ARENA_BYTES
 from armtrain.ir.program import Program
+from armtrain.limits import MAX_ARENA_BYTES
 from armtrain.memory.budget import parse_bytes
 from armtrain.nn.losses import Loss
 from armtrain.nn.module import Module

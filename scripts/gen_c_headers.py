@@ -2,7 +2,7 @@
 
 Usage: python scripts/gen_c_headers.py [--check]
 
-`armtrain/planfile/format.py` becomes `kernels/include/art_plan.h`, `armtrain/ir/limits.py` becomes
+`armtrain/planfile/format.py` becomes `kernels/include/art_plan.h`, `armtrain/limits.py` becomes
 `art_limits.h`, `armtrain/ir/ops.py` and the enums of `armtrain/ir/program.py` become `art_ops.def`
 and `art_ops.h`.
 `--check` writes nothing and exits 1 when a file is stale.
@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from armtrain.dtypes import ALIGNMENT, DType  # noqa: E402
-from armtrain.ir.limits import LIMITS, MIN_FLOAT  # noqa: E402
 from armtrain.ir.ops import OPS, Access, AttrSpec  # noqa: E402
 from armtrain.ir.program import InitKind, Phase, Role  # noqa: E402
+from armtrain.limits import LIMITS, MIN_FLOAT  # noqa: E402
 from armtrain.planfile import format as fmt  # noqa: E402
 
 NOTE = (

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import Subparsers, at_least, print_json
+from armtrain.limits import MAX_THREADS
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -26,7 +27,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
         "model", nargs="?", default="zoo:lenet5", help="F.plan, zoo:NAME or file.py:callable"
     )
     parser.add_argument("--batch", type=at_least(1), default=32, help="for models; default 32")
-    parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
+    parser.add_argument(
+        "--threads", type=at_least(1, MAX_THREADS), default=0, help="at most the planned number"
+    )
     parser.add_argument("--repeat", type=at_least(1), default=20, help="timed runs; default 20")
     parser.add_argument("--kernel-level", help="one level; default: all that run here")
     return parser

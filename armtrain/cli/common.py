@@ -7,7 +7,8 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from armtrain.errors import ArmtrainError, DataError, PlanError
+from armtrain.errors import ArgumentError, ArmtrainError, DataError
+from armtrain.limits import MAX_DIM, MAX_THREADS, MAX_UINT64
 
 if TYPE_CHECKING:
     from armtrain.runtime.progress import Progress
@@ -41,8 +42,8 @@ def print_json(value: object) -> None:
     print(json.dumps(value), flush=True)
 
 
-def at_least(smallest: int) -> Any:
-    """Return an argument type: an integer that is not smaller than `smallest`."""
+def at_least(smallest: int, largest: int = MAX_DIM) -> Any:
+    """Return an argument type: an integer from `smallest` to `largest`."""
 
     def parse(text: str) -> int:
         try:
@@ -51,6 +52,10 @@ def at_least(smallest: int) -> Any:
             value = smallest - 1
         if value < smallest:
             raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least {smallest}")
+        if value > largest:
+            raise argparse.ArgumentTypeError(
+                f"'{text}' is too large: at most {largest} is possible"
+            )
         return value
 
     return parse
@@ -59,7 +64,7 @@ def at_least(smallest: int) -> Any:
 def shape(text: str) -> tuple[int, ...]:
     """Argument type: '3x32x32' to (3, 32, 32)."""
     parts = text.lower().split("x")
-    if not all(p.isdecimal() and int(p) for p in parts):
+    if not all(p.isdecimal() and len(p) <= 10 and 0 < int(p) <= MAX_DIM for p in parts):
         raise argparse.ArgumentTypeError(f"'{text}' is no shape; write it as 3x32x32")
     return tuple(map(int, parts))
 
@@ -70,7 +75,7 @@ def size_bytes(text: str) -> int:
 
     try:
         return parse_bytes(text)
-    except PlanError as error:
+    except ArgumentError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
@@ -88,9 +93,11 @@ def data_spec(text: str) -> str:
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every verb that runs a plan takes."""
     parser.add_argument("plan", metavar="F.plan", help="plan file")
-    parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
+    parser.add_argument("--threads", type=at_least(1, MAX_THREADS), default=0,
+                        help="at most the planned number")  # fmt: skip
     parser.add_argument("--kernel-level", help="kernels to use instead of the best (see doctor)")
-    parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
+    parser.add_argument("--seed", type=at_least(0, MAX_UINT64), default=0,
+                        help="key of everything random")  # fmt: skip
 
 
 def open_trainer(args: argparse.Namespace) -> Trainer:

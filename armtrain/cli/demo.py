@@ -6,6 +6,7 @@ import argparse
 
 from armtrain.cli.common import Subparsers, at_least, json_progress, print_json
 from armtrain.cli.train import print_memory
+from armtrain.limits import MAX_UINT64
 
 __all__ = ["add_parser", "run"]
 
@@ -19,7 +20,9 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     )
     parser.add_argument("name", nargs="?", choices=NAMES, default="digits", help="default: digits")
     parser.add_argument("--epochs", type=at_least(1), help="fewer or more than the demo's own")
-    parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
+    parser.add_argument(
+        "--seed", type=at_least(0, MAX_UINT64), default=0, help="key of everything random"
+    )
     parser.add_argument("--save", metavar="F.safetensors", help="write the trained weights")
     return parser
 

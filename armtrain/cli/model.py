@@ -69,7 +69,14 @@ def model_from_file(text: str) -> Any:
         raise UsageError(
             f"MODEL '{text}': {path} has no callable '{name}'; it has {', '.join(found) or 'none'}"
         )
-    return make()
+    try:
+        return make()
+    except ArmtrainError:
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"MODEL '{text}': {name}() fails: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _load(path: Path) -> ModuleType:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import Subparsers, UsageError, at_least, print_json, shape, size_bytes
 from armtrain.errors import DoesNotFitError
+from armtrain.limits import MAX_THREADS
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -37,7 +38,10 @@ def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
     parser.add_argument("--budget", type=size_bytes, metavar="B", help="largest arena, as in 2MiB")
     parser.add_argument("--board", metavar="ID", default="generic", help="id or profile file")
     parser.add_argument(
-        "--threads", type=at_least(1), metavar="T", help="default: the board's big cores"
+        "--threads",
+        type=at_least(1, MAX_THREADS),
+        metavar="T",
+        help="default: the board's big cores",
     )
     return parser
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
-from armtrain.ir.limits import MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT
+from armtrain.limits import MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT
 
 __all__ = ["OPS", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
 

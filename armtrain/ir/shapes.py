@@ -16,7 +16,7 @@ from armtrain.ir.graph import (
     NodeKind,
     Pair,
 )
-from armtrain.ir.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
+from armtrain.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
 
 __all__ = ["infer_shape", "window_output"]
 

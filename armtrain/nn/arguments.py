@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Pair
-from armtrain.ir.limits import MAX_DIM, MAX_FLOAT, MAX_WINDOW, MIN_FLOAT
+from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_WINDOW, MIN_FLOAT
 from armtrain.values import as_integer, integer, real
 
 __all__ = ["pair", "positive", "rate", "refuse_unless"]

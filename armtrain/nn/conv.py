@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Conv2dAttrs, Pair
-from armtrain.ir.limits import MAX_WINDOW
+from armtrain.limits import MAX_WINDOW
 from armtrain.nn.arguments import pair, positive, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Parameter, uniform_fan_in

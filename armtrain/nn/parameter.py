@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from armtrain.ir.limits import MAX_DIM
 from armtrain.ir.program import Init, InitKind
+from armtrain.limits import MAX_DIM
 from armtrain.values import integer
 
 __all__ = ["Buffer", "Parameter", "constant", "uniform_fan_in"]

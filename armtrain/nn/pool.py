@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
-from armtrain.ir.limits import MAX_POOL_PLACES
+from armtrain.limits import MAX_POOL_PLACES
 from armtrain.nn.arguments import pair, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from armtrain.ir.limits import MAX_DIM
+from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor, flatten
 from armtrain.values import integer

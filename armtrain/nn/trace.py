@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.graph import Attrs, Graph, InputAttrs, Node, Param
-from armtrain.ir.limits import MAX_DIM
 from armtrain.ir.shapes import infer_shape
+from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from armtrain.errors import ArgumentError
-from armtrain.ir.limits import MIN_FLOAT
+from armtrain.limits import MIN_FLOAT
 from armtrain.optim.base import Optimizer, number
 from armtrain.values import real
 

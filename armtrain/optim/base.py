@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Self
 
 from armtrain.errors import ArgumentError
-from armtrain.ir.limits import MAX_FLOAT, MIN_FLOAT
+from armtrain.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.values import real
 
 __all__ = ["Optimizer", "number"]

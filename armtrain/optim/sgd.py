@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from armtrain.errors import ArgumentError
-from armtrain.ir.limits import MAX_FLOAT
+from armtrain.limits import MAX_FLOAT
 from armtrain.optim.base import Optimizer, number
 
 __all__ = ["SGD"]

@@ -8,9 +8,9 @@ from typing import Any
 from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Graph
-from armtrain.ir.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
+from armtrain.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.optim import SGD, Adam, Optimizer
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select

@@ -10,10 +10,10 @@ from typing import Any
 from armtrain.dtypes import DType
 from armtrain.ir.check_graph import verify_graph
 from armtrain.ir.graph import Graph
-from armtrain.ir.limits import MAX_THREADS
 from armtrain.ir.program import Phase, Program, Role, Step, TensorId
 from armtrain.ir.text import graph_text, program_text
 from armtrain.ir.verify import verify_program
+from armtrain.limits import MAX_THREADS
 from armtrain.nn.losses import Loss
 from armtrain.nn.module import Module
 from armtrain.nn.trace import trace

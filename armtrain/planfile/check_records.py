@@ -1,4 +1,7 @@
-"""Is every number of a record one that the engine takes? The checker's side of `ir/limits.py`."""
+"""The checker's rules for single records: every number must be one that the engine takes.
+
+They are its side of `armtrain/limits.py` and of the ranges in the catalogue.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ from math import isfinite
 from typing import Any
 
 from armtrain.dtypes import DType
-from armtrain.ir.limits import (
+from armtrain.ir.ops import OpCode, OpSpec
+from armtrain.ir.program import InitKind, Role
+from armtrain.limits import (
     MAX_ARENA_BYTES,
     MAX_DIM,
     MAX_RECORDS,
@@ -16,8 +21,6 @@ from armtrain.ir.limits import (
     MAX_THREADS,
     MIN_FLOAT,
 )
-from armtrain.ir.ops import OpCode, OpSpec
-from armtrain.ir.program import InitKind, Role
 from armtrain.planfile.check_parse import RawPlan
 from armtrain.planfile.check_shapes import has_rows, needed_rank
 from armtrain.planfile.format import MAX_DIMS, STEP_KINDS

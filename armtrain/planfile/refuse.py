@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from armtrain.errors import ArmtrainError, DoesNotFitError
-from armtrain.ir.limits import MAX_ARENA_BYTES
 from armtrain.ir.program import Phase, Program, Role
+from armtrain.limits import MAX_ARENA_BYTES
 from armtrain.memory.bounds import lower_bound
 from armtrain.planfile.account import accounts, peak_step
 from armtrain.planfile.assemble import assemble, problem_of

@@ -139,7 +139,7 @@ cdef class Engine:
             "target_elements": self.facts.target_elements,
             "output_elements": self.facts.output_elements,
             "kernel_level": self.facts.kernel_level.decode(),
-            "model_hash": (<char *> self.facts.model_hash)[:32],
+            "model_hash": (<char *> self.facts.model_hash)[:32].hex(),
         }
 
     def initialize(self):

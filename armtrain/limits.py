@@ -16,6 +16,7 @@ __all__ = [
     "MAX_POOL_PLACES",
     "MAX_RECORDS",
     "MAX_ROWS",
+    "MAX_SAMPLES",
     "MAX_SIDE",
     "MAX_THREADS",
     "MAX_UINT64",
@@ -34,6 +35,8 @@ MAX_ARENA_BYTES = 2**37
 MAX_RECORDS = 2**20
 MAX_UINT64 = 2**64 - 1
 """Largest seed and largest byte count of a file or budget."""
+MAX_SAMPLES = 2**40
+"""Largest number of `random:` samples."""
 MAX_FLOAT = 1e30
 """Largest hyper-parameter; its product with any usual value is still a finite float32."""
 MIN_FLOAT = 2.0**-126
