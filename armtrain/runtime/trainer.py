@@ -174,7 +174,9 @@ class Trainer:
         DataError, ShapeError
             The data do not suit the plan; nothing was trained.
         NonFiniteError
-            A loss or weight stopped being finite; checkpoints are as they were.
+            A loss or weight stopped being finite; checkpoints are as they were. A loss that is not
+            finite has changed no weight and no optimizer state, but running statistics of batch
+            norm have taken its batch in: load a checkpoint before going on.
         StorageError
             A checkpoint or log could not be read or written, or another run uses the directory.
         KeyboardInterrupt

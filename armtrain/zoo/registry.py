@@ -76,8 +76,6 @@ def entry(name: str) -> ZooEntry:
     """
     if name not in ENTRIES:
         close = get_close_matches(name, ENTRIES, n=1)
-        hint = f"did you mean '{close[0]}'? " if close else ""
-        raise ArgumentError(
-            f"no model '{name}' in the zoo; {hint}available are {', '.join(ENTRIES)}"
-        )
+        hint = f"did you mean '{close[0]}'? Available" if close else "available"
+        raise ArgumentError(f"no model '{name}' in the zoo; {hint} are {', '.join(ENTRIES)}")
     return ENTRIES[name]
