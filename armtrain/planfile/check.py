@@ -26,7 +26,6 @@ from armtrain.planfile.check_records import (
     attr_findings,
     form_findings,
     header_number_findings,
-    image_findings,
     momentum_findings,
     step_number_findings,
     tensor_number_findings,
@@ -253,11 +252,6 @@ def _operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
     dims = {n: raw.tensors[t]["dims"][: raw.tensors[t]["ndim"]] for n, t in present.items()}
     attrs = _attributes(raw, spec, step["attrs"])
     where = f"step {index} ({spec.code.name}, layer '{raw.text(step['layer'])}')"
-    for name, tensor in present.items():
-        want = needed_dtype(spec.code, name)
-        if raw.tensors[tensor]["dtype"] != want:
-            yield f"{where}: {name} '{raw.name(tensor)}' is not of type {want.name}"
-        yield from image_findings(dims[name], name, where)
     yield from form_findings(raw, spec, present, where)
     yield from momentum_findings(spec, dims, attrs, where)
     wrong = list(attr_findings(spec, attrs, where))

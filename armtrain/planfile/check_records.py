@@ -22,14 +22,13 @@ from armtrain.limits import (
     MIN_FLOAT,
 )
 from armtrain.planfile.check_parse import RawPlan
-from armtrain.planfile.check_shapes import has_rows, needed_rank
+from armtrain.planfile.check_shapes import has_rows, needed_dtype, needed_rank
 from armtrain.planfile.format import MAX_DIMS, STEP_KINDS
 
 __all__ = [
     "attr_findings",
     "form_findings",
     "header_number_findings",
-    "image_findings",
     "momentum_findings",
     "step_number_findings",
     "tensor_number_findings",
@@ -96,7 +95,7 @@ def step_number_findings(step: dict[str, Any], where: str) -> Iterator[str]:
         yield f"{where} has the unknown kind {step['kind']}"
 
 
-def image_findings(dims: tuple[int, ...], name: str, where: str) -> Iterator[str]:
+def _image_findings(dims: tuple[int, ...], name: str, where: str) -> Iterator[str]:
     """Compare an operand of four dimensions, a batch of images, with what kernels count."""
     if len(dims) == 4:
         rows, side = dims[0] * dims[1] * dims[2], max(dims[1:3])
@@ -118,10 +117,13 @@ def attr_findings(spec: OpSpec, attrs: dict[str, int | float], where: str) -> It
 
 
 def form_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: str) -> Iterator[str]:
-    """Check ranks, rows and who is batched among a step's operands."""
+    """Check types, ranks, rows and who is batched among a step's operands."""
     samples = set()
     for name, index in present.items():
         tensor, rank = raw.tensors[index], needed_rank(spec.code, name)
+        if tensor["dtype"] != (want := needed_dtype(spec.code, name)):
+            yield f"{where}: {name} '{raw.name(index)}' is not of type {want.name}"
+        yield from _image_findings(tensor["dims"][: tensor["ndim"]], name, where)
         if rank not in (None, tensor["ndim"]):
             yield f"{where}: {name} has {tensor['ndim']} dimensions, needs {rank}"
         if has_rows(spec.code, name):

@@ -10,7 +10,7 @@ uint64_t art_dtype_bytes(unsigned dtype) {
     return dtype < sizeof bytes ? bytes[dtype] : 0;
 }
 
-/* An array of four dimensions is a batch of images: kernels count its rows and pixels in 32 bits. */
+/* An array of four dimensions is a batch of images, whose pixels kernels count in 32 bits. */
 static art_status check_image(const art_array *array, const char *name, art_error *err) {
     const uint32_t *dims = array->dims;
     if (array->ndim != 4) {

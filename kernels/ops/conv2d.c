@@ -125,7 +125,7 @@ art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
         ART_TRY(check_images(args, X, "conv2d_grad_w.x", DY, "conv2d_grad_w.dy", w[1], w[2], err));
         ART_TRY(check_weight_dims(args, DW, "conv2d_grad_w.dw", X, DY, err));
     } else {
-            ART_TRY(art_check_operand(args, X, "conv2d_grad_w.x", ART_DTYPE_F32, 4, err));
+        ART_TRY(art_check_operand(args, X, "conv2d_grad_w.x", ART_DTYPE_F32, 4, err));
         ART_TRY(art_check_operand(args, DY, "conv2d_grad_w.dy", ART_DTYPE_F32, 4, err));
     }
     ART_TRY(art_check_optional_vector(args, ART_CONV2D_GRAD_W_DB, "conv2d_grad_w.db", ART_DTYPE_F32,

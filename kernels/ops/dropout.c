@@ -12,8 +12,7 @@ _Static_assert((int)ART_DROPOUT_FWD_X == (int)ART_DROPOUT_GRAD_DY &&
                    (int)ART_DROPOUT_FWD_A_STREAM == (int)ART_DROPOUT_GRAD_A_STREAM,
                "forward and gradient are one function on slots of the same numbers");
 
-static art_status check(const art_op_args *args, const char *from, const char *to,
-                        art_error *err) {
+static art_status check(const art_op_args *args, const char *from, const char *to, art_error *err) {
     ART_TRY(art_check_operand(args, ART_DROPOUT_FWD_X, from, ART_DTYPE_F32, ART_ANY_RANK, err));
     ART_TRY(art_check_operand(args, ART_DROPOUT_FWD_Y, to, ART_DTYPE_F32, ART_ANY_RANK, err));
     return art_check_matches(args, ART_DROPOUT_FWD_Y, to, ART_DROPOUT_FWD_X, err);

@@ -13,9 +13,7 @@ typedef struct pool_names {
 } pool_names;
 
 #define POOL_NAMES(op, in, out)                                                                    \
-    {                                                                                              \
-        op in, op out, op ".idx", op ".kernel_h", op ".pad_h", op ".pad_w"                         \
-    }
+    { op in, op out, op ".idx", op ".kernel_h", op ".pad_h", op ".pad_w" }
 
 _Static_assert((int)ART_MAXPOOL2D_FWD_A_PAD_W == (int)ART_AVGPOOL2D_FWD_A_PAD_W &&
                    (int)ART_MAXPOOL2D_FWD_A_DIL_W == (int)ART_MAXPOOL2D_GRAD_A_DIL_W &&

@@ -302,7 +302,8 @@ static void test_refusals(void) {
         scene s = refusals[i].make();
         EXPECT_STATUS(scene_check(&s, 0, &args, &err), ART_OK, err, "");
         spoil(&args, s.attr, &refusals[i]);
-        EXPECT_STATUS(art_check_operation(s.op, &args, &err), refusals[i].status, err, refusals[i].message);
+        EXPECT_STATUS(art_check_operation(s.op, &args, &err), refusals[i].status, err,
+                      refusals[i].message);
         scene_free(&s);
     }
     /* Dimensions whose product wraps around to something small. */
@@ -313,7 +314,8 @@ static void test_refusals(void) {
     for (int d = 0; d < 4; d++) {
         args.operand[0].dims[d] = 65536;
     }
-    EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_PLAN_BUFFER, err, "its dimensions need 1844");
+    EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_PLAN_BUFFER, err,
+                  "its dimensions need 1844");
     scene_free(&s);
     EXPECT(art_op_find(0) == NULL && art_op_find(ART_OP_END) == NULL);
 }
