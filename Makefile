@@ -14,7 +14,7 @@ PIP = $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 PY_SOURCES = armtrain scripts boards tests setup.py
 TYPED_SOURCES = armtrain scripts boards
 C_FORMATTED = $(shell find kernels tests/c -name '*.[ch]' -not -path 'kernels/cython/*' \
-  -not -name art_plan.h -not -name art_limits.h -not -name art_ops.h)
+  -not -name art_plan.h -not -name art_limits.h -not -name art_ops.h -not -name art_levels.h)
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
@@ -39,10 +39,10 @@ test: ## set up .venv, build, run all tests (C, then Python)
 
 # --- building ------------------------------------------------------------------------------
 
-check-host-c:
+check-host-c: ## is everything there to build the C parts?
 	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh c
 
-check-host:
+check-host: ## is everything there to build the Python parts?
 	@CC="$(CC)" AR="$(AR)" scripts/check_host.sh python "$(PYTHON)"
 
 $(VENV)/.stamp-venv:
@@ -93,10 +93,10 @@ sdist: $(VENV)/.stamp-build ## dist/armtrain-*.tar.gz
 
 test-c: check-host-c run-c-tests ## the C tests
 
-run-c-tests: $(C_TESTS)
+run-c-tests: $(C_TESTS) ## run the C tests of BUILD
 	@set -e; for t in $(C_TESTS); do echo "== $$t"; $$t; done
 
-c-tests: $(C_TESTS)
+c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and options
 
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
@@ -134,7 +134,7 @@ fuzz: check-host-c ## N mutated inputs per fuzzer under the sanitizers (make fuz
 	@set -e; for f in $(patsubst $(BUILD)/%,build/asan/%,$(C_FUZZERS)); do \
 	  echo "== $$f $(N)"; $$f $(N); done
 
-asan-build: $(C_FUZZERS)
+asan-build: $(C_FUZZERS) ## build the fuzzers of BUILD
 
 bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner and training steps on this machine
 	$(VENV_PYTHON) -m pytest tests/bench -m bench --benchmark-columns=min,median,rounds

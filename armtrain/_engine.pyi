@@ -59,6 +59,9 @@ class Engine:
     def info(self) -> dict[str, Any]:
         """Return the facts of `art_info` in kernels/include/armtrain.h by field name."""
 
+    def resident_bytes(self) -> int:
+        """Return the arena's bytes that are in memory, in whole pages; 0 if the kernel hides it."""
+
     def initialize(self) -> None:
         """Start a new run: weights by their initialisers, a fresh state."""
 

@@ -23,21 +23,8 @@ CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE_$(ARCH)) -D_FILE_OFFSET_BITS=64 -
 CONTRACT_OFF = -ffp-contract=off
 CONTRACT_FUSE = -ffp-contract=fast
 
-FLAGS_c =
-FLAGS_vec_sse2 = -msse2
-FLAGS_vec_avx2 = -mavx2 -mfma
-FLAGS_vec_avx512 = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
-# Scheduling before register allocation would copy sums between registers in the inner loop.
-FLAGS_neon_a64 = -fno-schedule-insns
-FLAGS_neon_a32 = -mfpu=neon
-FLAGS_neonv4_a32 = -mfpu=neon-vfpv4
-
-# Levels whose matrix products fuse every multiply with its add.
-LEVELS_FUSING = vec_avx2 vec_avx512 neon_a64 neonv4_a32
-
-LEVELS_x86_64 = c vec_sse2 vec_avx2 vec_avx512
-LEVELS_aarch64 = c neon_a64
-LEVELS_arm = c neon_a32 neonv4_a32
+# LEVELS_(architecture), LEVELS_FUSING and FLAGS_(level), from armtrain/board/levels.py.
+include kernels/levels.mk
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
 
 SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/ops/*.c kernels/engine/*.c))
@@ -53,7 +40,7 @@ level_of = $(lastword $(foreach l,$(LEVELS),$(if $(filter %_$(l).c,$(1)),$(l))))
 OBJECTS_LIB = $(call object,$(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC))
 
 define level_rule
-$(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk
+$(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk kernels/levels.mk
 	@mkdir -p $$(dir $$@)
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
@@ -63,7 +50,7 @@ $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF))))
 # The twins are not vectorised: fewer compiler passes between their source and their values (GCC 12
 # for aarch64 fails on ref_loss.c otherwise).
 $(call object,$(SOURCES_REF)): CONTRACT_OFF += -fno-tree-vectorize
-$(call object,$(SOURCES_BASE) $(SOURCES_REF) $(SOURCES_RUN)): $(BUILD)/obj/%.o: kernels/%.c $(HEADERS) kernels/kernels.mk
+$(call object,$(SOURCES_BASE) $(SOURCES_REF) $(SOURCES_RUN)): $(BUILD)/obj/%.o: kernels/%.c $(HEADERS) kernels/kernels.mk kernels/levels.mk
 	@mkdir -p $(dir $@)
 	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -c $< -o $@
 

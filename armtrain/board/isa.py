@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from armtrain.board.levels import fastest_level
+
 __all__ = ["VectorUnits", "vector_units"]
 
 # Architecture -> words of the Features line and bits of the capability word for (NEON, fused).
@@ -15,12 +17,8 @@ _WORDS = {
     "armv7l": ({"neon", "asimd"}, {"vfpv4", "asimd"}),
 }
 _BITS = {"aarch64": (1 << 1, 1 << 1), "armv7l": (1 << 12, 1 << 16)}
-# Fastest first: (architecture, fused) -> kernel level.
-_LEVELS = {
-    ("aarch64", True): "neon_a64",
-    ("armv7l", True): "neonv4_a32",
-    ("armv7l", False): "neon_a32",
-}
+# Architecture of a userland -> that of the kernel levels.
+_COMPILED = {"aarch64": "aarch64", "armv7l": "arm"}
 
 
 @dataclass(frozen=True)
@@ -69,6 +67,7 @@ def vector_units(architecture: str, features: tuple[str, ...], hwcap: int = 0) -
     else:
         reason = "neither the capability word nor /proc/cpuinfo can be read: plain C kernels"
         return VectorUnits(False, False, "c", reason)
-    level = _LEVELS.get((architecture, fused), "c") if neon else "c"
+    found = frozenset(name for name, has in (("NEON", neon), ("VFPV4", fused)) if has)
+    level = fastest_level(_COMPILED[architecture], found)
     said = "NEON" + (" with fused multiply-add" if fused else "") if neon else "no NEON"
     return VectorUnits(neon, neon and fused, level, f"{said}, from the {source}")

@@ -8,8 +8,8 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from armtrain.cli.common import Subparsers, at_least, print_json
-from armtrain.limits import MAX_THREADS
+from armtrain.cli.common import Subparsers, at_least, kernel_level, print_json
+from armtrain.cli.parser import Parser, describe_models
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -18,20 +18,22 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "bench", help="time training steps on this machine"
-    )
+    parser: Parser = subparsers.add_parser("bench", help="time training steps on this machine")
+    parser.details = (describe_models,)
     parser.add_argument(
         "model", nargs="?", default="zoo:lenet5", help="F.plan, zoo:NAME or file.py:callable"
     )
     parser.add_argument("--batch", type=at_least(1), default=32, help="for models; default 32")
-    parser.add_argument(
-        "--threads", type=at_least(1, MAX_THREADS), default=0, help="at most the planned number"
-    )
+    parser.add_argument("--threads", type=at_least(1), default=0, help="at most the planned number")
     parser.add_argument("--repeat", type=at_least(1), default=20, help="timed runs; default 20")
-    parser.add_argument("--kernel-level", help="one level; default: all that run here")
+    parser.add_argument(
+        "--kernel-level",
+        type=kernel_level,
+        metavar="L",
+        help="one level; default: all that run here",
+    )
     return parser
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import Subparsers, print_json
+from armtrain.cli.parser import Parser
 
 if TYPE_CHECKING:
     from armtrain.board.profile import Board
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "describe", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "boards", help="list the board profiles, or show one with its sources"
     )
     parser.add_argument("board", metavar="ID", nargs="?", help="id, or a profile file in .toml")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 
 from armtrain.cli.common import Subparsers, print_json
+from armtrain.cli.parser import Parser
 
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "check", help="prove that a plan file is whole and safe to run"
     )
     parser.add_argument("plan", metavar="F.plan", help="plan file")

@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
 from armtrain.errors import ArgumentError, ArmtrainError, DataError
-from armtrain.limits import MAX_DIM, MAX_THREADS, MAX_UINT64
+from armtrain.limits import MAX_DIM
 
 if TYPE_CHECKING:
     from armtrain.runtime.progress import Progress
     from armtrain.runtime.trainer import Trainer
 
 __all__ = [
+    "MOST_U32",
     "Subparsers",
     "UsageError",
     "add_engine_arguments",
     "at_least",
     "data_spec",
     "json_progress",
+    "kernel_level",
     "open_trainer",
+    "path_text",
+    "positive",
     "print_json",
     "shape",
     "size_bytes",
 ]
+
+MOST_U32, MOST_U64 = 2**32 - 1, 2**64 - 1
 
 Subparsers = Any
 """The value of `ArgumentParser.add_subparsers`, whose class argparse keeps private."""
@@ -42,23 +49,37 @@ def print_json(value: object) -> None:
     print(json.dumps(value), flush=True)
 
 
-def at_least(smallest: int, largest: int = MAX_DIM) -> Any:
-    """Return an argument type: an integer from `smallest` to `largest`."""
+def at_least(smallest: int, largest: int = MOST_U64) -> Any:
+    """Return an argument type: a decimal integer from `smallest` to `largest`."""
 
     def parse(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            value = smallest - 1
-        if value < smallest:
-            raise argparse.ArgumentTypeError(f"'{text}' is no whole number of at least {smallest}")
-        if value > largest:
+        value = int(text) if text.isascii() and text.isdecimal() else -1
+        if not smallest <= value <= largest:
+            most = "" if value < smallest else f" and at most {largest}"
             raise argparse.ArgumentTypeError(
-                f"'{text}' is too large: at most {largest} is possible"
+                f"'{text}' is no whole number of at least {smallest}{most}"
             )
         return value
 
     return parse
+
+
+def positive(text: str) -> float:
+    """Argument type: a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number above 0")
+    return value
+
+
+def path_text(text: str) -> str:
+    """Argument type: the name of a file or directory, which is never empty."""
+    if not text:
+        raise argparse.ArgumentTypeError("an empty name is no file or directory")
+    return text
 
 
 def shape(text: str) -> tuple[int, ...]:
@@ -67,6 +88,16 @@ def shape(text: str) -> tuple[int, ...]:
     if not all(p.isdecimal() and len(p) <= 10 and 0 < int(p) <= MAX_DIM for p in parts):
         raise argparse.ArgumentTypeError(f"'{text}' is no shape; write it as 3x32x32")
     return tuple(map(int, parts))
+
+
+def kernel_level(text: str) -> str:
+    """Argument type: the name of a kernel level; whether it runs here is the engine's to say."""
+    from armtrain.board.levels import level_names
+
+    if text not in level_names():
+        known = ", ".join(level_names())
+        raise argparse.ArgumentTypeError(f"'{text}' is no kernel level; there are {known}")
+    return text
 
 
 def size_bytes(text: str) -> int:
@@ -93,11 +124,13 @@ def data_spec(text: str) -> str:
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what every verb that runs a plan takes."""
     parser.add_argument("plan", metavar="F.plan", help="plan file")
-    parser.add_argument("--threads", type=at_least(1, MAX_THREADS), default=0,
-                        help="at most the planned number")  # fmt: skip
-    parser.add_argument("--kernel-level", help="kernels to use instead of the best (see doctor)")
-    parser.add_argument("--seed", type=at_least(0, MAX_UINT64), default=0,
-                        help="key of everything random")  # fmt: skip
+    parser.add_argument(
+        "--threads", type=at_least(1, MOST_U32), default=0, help="at most the planned number"
+    )
+    parser.add_argument(
+        "--kernel-level", type=kernel_level, metavar="L", help="kernels to use instead of the best"
+    )
+    parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
 
 
 def open_trainer(args: argparse.Namespace) -> Trainer:

@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from armtrain.cli.common import Subparsers, UsageError, data_spec, print_json
+from armtrain.cli.common import Subparsers, UsageError, data_spec, path_text, print_json
+from armtrain.cli.parser import Parser, describe_data
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,13 +20,14 @@ __all__ = ["add_parser", "run"]
 _BLOCK_BYTES = 1 << 20
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "convert-data", help="write data as an uncompressed npz file for armtrain-run"
     )
+    parser.details = (describe_data,)
     parser.add_argument("data", metavar="SPEC", type=data_spec)
-    parser.add_argument("-o", "--output", metavar="F.npz", required=True)
+    parser.add_argument("-o", "--output", metavar="F.npz", type=path_text, required=True)
     return parser
 
 
@@ -38,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     spec = parse_spec(args.data)
     if spec.kind == "random":
         raise UsageError(
-            "random: data have no shape of their own; armtrain-run makes them itself: "
+            "SPEC: random: data have no shape of their own; armtrain-run makes them itself: "
             f"--data {args.data}"
         )
     with open_table(spec) as source:

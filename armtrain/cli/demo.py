@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import argparse
 
-from armtrain.cli.common import Subparsers, at_least, json_progress, print_json
+from armtrain.cli.common import Subparsers, at_least, json_progress, path_text, print_json
+from armtrain.cli.parser import Parser
 from armtrain.cli.train import print_memory
-from armtrain.limits import MAX_UINT64
 
 __all__ = ["add_parser", "run"]
 
 NAMES = ("digits",)
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+JSON_LINES = "one object a line, the log's for each epoch, then the result"
+
+
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "demo", help="a complete run: plan, train, test on embedded data"
     )
     parser.add_argument("name", nargs="?", choices=NAMES, default="digits", help="default: digits")
     parser.add_argument("--epochs", type=at_least(1), help="fewer or more than the demo's own")
+    parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
     parser.add_argument(
-        "--seed", type=at_least(0, MAX_UINT64), default=0, help="key of everything random"
+        "--save", metavar="F.safetensors", type=path_text, help="write the trained weights"
     )
-    parser.add_argument("--save", metavar="F.safetensors", help="write the trained weights")
     return parser
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain import __version__
 from armtrain.cli.common import Subparsers, UsageError, print_json
+from armtrain.cli.parser import Parser
 from armtrain.dtypes import format_bytes
 
 if TYPE_CHECKING:
@@ -50,9 +51,9 @@ class Findings:
     hindrances: list[Hindrance]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "doctor", help="what this machine is and which kernels it gets"
     )
     parser.add_argument(
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     root = Path(args.root or "/")
     if args.root and not is_captured(root):
-        raise UsageError(f"'{root}' is no captured machine: it has no {CAPTURE}")
+        raise UsageError(f"--root: '{root}' is no captured machine: it has no {CAPTURE}")
     findings = examine(root, None if args.root else _engine_kernels())
     facts = {"version": __version__, "python_version": platform.python_version()}
     facts |= {} if args.root else _engine_facts()
@@ -109,17 +110,19 @@ def examine(root: Path, kernels: Kernels | None = None) -> Findings:
     from armtrain.board.identity import read_identity, read_system
     from armtrain.board.isa import vector_units
     from armtrain.runtime.health import health_hindrances, read_health
-    from armtrain.runtime.machine import hindrances, read_machine
+    from armtrain.runtime.machine import hindrances, kernel_hindrances, read_machine
 
     identity, system = read_identity(root), read_system(root)
     detection = match(identity, system)
     units = vector_units(detection.architecture, identity.features, system.hwcap)
+    cap = os.environ.get(_CAP, "") if kernels else ""
     if kernels is None:
         levels = ["c"] if units.level == "c" else ["c", units.level]
         kernels = Kernels(units.level, levels, units.reason, list(identity.features))
     machine = read_machine(root)
     health = read_health(root, machine.storage_path)
-    found = hindrances(machine, kernels.level)
+    found = kernel_hindrances(kernels.level, kernels.levels, neon=units.neon, cap=cap)
+    found += hindrances(machine)
     found += health_hindrances(health, detection, arm=bool(identity.parts))
     return Findings(machine, health, identity, detection, units, kernels, found)
 
@@ -214,8 +217,10 @@ def feature_names(bits: int) -> list[str]:
 def _reason(levels: list[str]) -> str:
     """Say why the last level is used."""
     cap = os.environ.get(_CAP)
+    if cap and cap not in levels:
+        return f"the fastest of this processor, but {_CAP}={cap} of the environment is refused"
     if cap:
-        return f"the fastest of this processor up to {_CAP}={cap} of the environment"
+        return f"set by {_CAP}={cap} of the environment"
     if len(levels) == 1:
         return "the processor has the features of no faster level"
     return f"the fastest whose features the processor has; also possible: {', '.join(levels[:-1])}"

@@ -10,19 +10,24 @@ from armtrain.cli.common import (
     add_engine_arguments,
     data_spec,
     open_trainer,
+    path_text,
     print_json,
 )
+from armtrain.cli.parser import Parser, describe_data
 
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "evaluate", help="loss and accuracy of saved weights on data"
     )
+    parser.details = (describe_data,)
     add_engine_arguments(parser)
-    parser.add_argument("--weights", metavar="F", required=True, help="safetensors file")
+    parser.add_argument(
+        "--weights", metavar="F", type=path_text, required=True, help="safetensors file"
+    )
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
     return parser
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 
 from armtrain.cli.common import Subparsers, print_json
+from armtrain.cli.parser import Parser
 
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "inspect", help="show what a plan file holds"
-    )
+    parser: Parser = subparsers.add_parser("inspect", help="show what a plan file holds")
     parser.add_argument("plan", metavar="F.plan", help="plan file")
     parser.add_argument("--svg", metavar="F", help="draw arena addresses over execution order")
     parser.add_argument("--html", metavar="F", help="the same with names under the pointer")

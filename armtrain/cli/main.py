@@ -27,6 +27,7 @@ from armtrain.cli import (
 )
 from armtrain.cli.common import print_json
 from armtrain.cli.output import Output, watched_output
+from armtrain.cli.parser import Parser
 from armtrain.cli.targets import check_files
 from armtrain.errors import ArmtrainError
 from armtrain.files import explain
@@ -37,18 +38,23 @@ VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, boa
 _TRACEBACK = "ARMTRAIN_TRACEBACK"
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """Return the parser of all verbs."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="armtrain",
         description="Train neural networks inside a memory budget that is known to the byte.",
-        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run.",
+        epilog="armtrain VERB --help explains a verb; armtrain demo shows a complete run.\n\n"
+        "exit codes: 0 ok, 1 failed, 2 usage, 3 does not fit, 4 device or storage\n\n"
+        "environment:\n"
+        f"  {_TRACEBACK}=1  show Python's traceback of an error\n"
+        "  ARMTRAIN_CPU=LEVEL    use these kernels (armtrain doctor lists them)",
     )
     parser.add_argument("--version", action="version", version=f"armtrain {__version__}")
     subparsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for verb in VERBS:
         added = verb.add_parser(subparsers)
-        added.add_argument("--json", action="store_true", help="print only JSON")
+        lines = getattr(verb, "JSON_LINES", "one object")
+        added.add_argument("--json", action="store_true", help=f"print only JSON: {lines}")
         added.set_defaults(run=verb.run)
     return parser
 

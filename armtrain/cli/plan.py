@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from armtrain.cli.common import Subparsers, UsageError, at_least, print_json, shape, size_bytes
+from armtrain.cli.common import (
+    MOST_U32,
+    Subparsers,
+    UsageError,
+    at_least,
+    path_text,
+    positive,
+    print_json,
+    shape,
+    size_bytes,
+)
+from armtrain.cli.parser import Parser, describe_losses, describe_models, describe_optimizers
 from armtrain.errors import DoesNotFitError
-from armtrain.limits import MAX_THREADS
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -15,33 +26,32 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "compile_model", "run"]
 
 _OPTIMIZER = "sgd:lr=0.01"
-_LOSS = "cross_entropy"
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
-        "plan", help="compile a model into a plan file"
+    parser: Parser = subparsers.add_parser("plan", help="compile a model into a plan file")
+    parser.details = (describe_models, describe_losses, describe_optimizers)
+    parser.add_argument("model", metavar="MODEL", help="zoo:NAME or FILE.py:NAME, see below")
+    parser.add_argument("-o", "--output", metavar="F.plan", type=path_text, required=True)
+    parser.add_argument(
+        "--batch", type=at_least(1, MOST_U32), required=True, help="samples in a batch"
     )
-    parser.add_argument("model", metavar="MODEL", help="zoo:NAME or file.py:callable")
-    parser.add_argument("-o", "--output", metavar="F.plan", required=True)
-    parser.add_argument("--batch", type=at_least(1), required=True, help="samples in a batch")
     parser.add_argument(
         "--input-shape", type=shape, metavar="CxHxW", help="one sample, as in 3x32x32"
     )
-    parser.add_argument("--loss", help="cross_entropy or mse; default: the model's own")
-    parser.add_argument("--optimizer", default=_OPTIMIZER, help=f"default: {_OPTIMIZER}")
-    parser.add_argument("--clip-norm", type=float, metavar="X", help="clip the global norm to X")
+    parser.add_argument("--loss", metavar="L", help="default: the model's own")
+    parser.add_argument(
+        "--optimizer", metavar="O", default=_OPTIMIZER, help=f"default: {_OPTIMIZER}"
+    )
+    parser.add_argument("--clip-norm", type=positive, metavar="X", help="clip the global norm to X")
     parser.add_argument(
         "--train-only", metavar="PATTERN", help="freeze parameters that do not match, as in 'fc.*'"
     )
     parser.add_argument("--budget", type=size_bytes, metavar="B", help="largest arena, as in 2MiB")
     parser.add_argument("--board", metavar="ID", default="generic", help="id or profile file")
     parser.add_argument(
-        "--threads",
-        type=at_least(1, MAX_THREADS),
-        metavar="T",
-        help="default: the board's big cores",
+        "--threads", type=at_least(1, MOST_U32), metavar="T", help="default: the board's big cores"
     )
     return parser
 
@@ -78,27 +88,33 @@ def compile_model(
     **options: Any,
 ) -> Plan:
     """Compile what the command line names; `options` go to `armtrain.plan`."""
-    from armtrain.cli.model import make_loss, make_optimizer, model_from_file, zoo_entry
+    from armtrain.cli.model import make_loss, make_optimizer, zoo_entry
+    from armtrain.cli.user_file import model_file, model_from_file, user_code
     from armtrain.compiler import plan
-    from armtrain.planfile.refuse import OPTIONS, OverBudgetError
 
+    options["optimizer"] = make_optimizer(optimizer)
     if model.startswith("zoo:"):
         found = zoo_entry(model.removeprefix("zoo:"))
-        net, default_shape, default_loss = found.build(), found.input_shape, found.loss()
-    else:
-        net, default_shape, default_loss = model_from_file(model), None, None
-    shape_of_one = input_shape or default_shape
-    if shape_of_one is None:
-        raise UsageError(
-            f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
+        options["loss"] = found.loss() if loss is None else make_loss(loss)
+        return _in_options(
+            plan, found.build(), input_shape=input_shape or found.input_shape, **options
         )
+    path, name = model_file(model)
+    options["loss"] = make_loss(loss or "cross_entropy")
+    with user_code(path):
+        net = model_from_file(path, name)
+        if input_shape is None:
+            raise UsageError(
+                f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
+            )
+        return _in_options(plan, net, input_shape=input_shape, **options)
+
+
+def _in_options(plan: Callable[..., Plan], net: Any, **options: Any) -> Plan:
+    """Plan; a refusal of the budget names options instead of Python's arguments."""
+    from armtrain.planfile.refuse import OPTIONS, OverBudgetError
+
     try:
-        return plan(
-            net,
-            input_shape=shape_of_one,
-            loss=(default_loss if loss is None and default_loss else make_loss(loss or _LOSS)),
-            optimizer=make_optimizer(optimizer),
-            **options,
-        )
+        return plan(net, **options)
     except OverBudgetError as error:
         raise DoesNotFitError(error.text(OPTIONS)) from None

@@ -10,8 +10,10 @@ from armtrain.cli.common import (
     add_engine_arguments,
     data_spec,
     open_trainer,
+    path_text,
     print_json,
 )
+from armtrain.cli.parser import Parser, describe_data
 
 if TYPE_CHECKING:
     from armtrain.runtime.trainer import Trainer
@@ -19,16 +21,23 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "run"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser: Parser = subparsers.add_parser(
         "predict", help="outputs of saved weights for every sample of data"
     )
+    parser.details = (describe_data,)
     add_engine_arguments(parser)
-    parser.add_argument("--weights", metavar="F", required=True, help="safetensors file")
+    parser.add_argument(
+        "--weights", metavar="F", type=path_text, required=True, help="safetensors file"
+    )
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
     parser.add_argument(
-        "-o", "--output", metavar="OUT.npz", help="write the outputs as array y of this file"
+        "-o",
+        "--output",
+        metavar="OUT.npz",
+        type=path_text,
+        help="write the outputs as array y of this file",
     )
     return parser
 

@@ -13,8 +13,10 @@ from armtrain.cli.common import (
     data_spec,
     json_progress,
     open_trainer,
+    path_text,
     print_json,
 )
+from armtrain.cli.parser import Parser, describe_data
 
 if TYPE_CHECKING:
     from armtrain.runtime.history import History
@@ -23,25 +25,37 @@ if TYPE_CHECKING:
 __all__ = ["add_parser", "print_memory", "run", "summary"]
 
 
-def add_parser(subparsers: Subparsers) -> argparse.ArgumentParser:
+JSON_LINES = "one object a line, the log's for each epoch, then a summary"
+
+
+def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
-    parser: argparse.ArgumentParser = subparsers.add_parser("train", help="train from a plan file")
+    parser: Parser = subparsers.add_parser("train", help="train from a plan file")
+    parser.details = (describe_data,)
     add_engine_arguments(parser)
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
     parser.add_argument("--epochs", type=at_least(0), required=True, help="epochs of the whole run")
     parser.add_argument("--validation", metavar="SPEC", type=data_spec)
     parser.add_argument(
-        "--checkpoint", metavar="DIR", help="write a checkpoint after each epoch; one run at a time"
+        "--checkpoint",
+        metavar="DIR",
+        type=path_text,
+        help="write a checkpoint after each epoch; one run at a time",
     )
     parser.add_argument(
         "--checkpoint-every", metavar="K", type=at_least(1), help="and after every K steps"
     )
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
-    parser.add_argument("--weights", metavar="F", help="start from these safetensors weights")
-    parser.add_argument("--log", metavar="F.jsonl", help="write one JSON object an epoch")
+    parser.add_argument(
+        "--weights", metavar="F", type=path_text, help="start from these safetensors weights"
+    )
+    parser.add_argument(
+        "--log", metavar="F.jsonl", type=path_text, help="write one JSON object an epoch"
+    )
     parser.add_argument(
         "--save",
         metavar="F.safetensors",
+        type=path_text,
         help="write the trained weights; may be the file of --weights, but no other option's",
     )
     return parser
@@ -90,6 +104,7 @@ def summary(trainer: Trainer, history: History) -> dict[str, object]:
         "kernel_level": trainer.info["kernel_level"],
         "threads": trainer.info["threads"],
         "arena_bytes": trainer.plan.arena_bytes,
+        "arena_resident_bytes": trainer.arena_resident_bytes(),
         "buffer_bytes": trainer.buffer_bytes,
         "baseline_rss_bytes": growth.baseline_bytes,
         "growth_bytes": growth.growth_bytes,
@@ -104,7 +119,7 @@ def print_memory(trainer: Trainer) -> None:
     predicted = trainer.plan.arena_bytes + trainer.buffer_bytes
     rest = growth.growth_bytes - predicted - growth.file_bytes
     rows = (
-        ("arena (plan)", predicted - trainer.buffer_bytes, None),
+        ("arena (measured in pages)", trainer.plan.arena_bytes, trainer.arena_resident_bytes()),
         ("batch in the user's layout", trainer.buffer_bytes, None),
         ("growth of the process", predicted, growth.growth_bytes),
         ("  pages of library files", None, growth.file_bytes),

@@ -1,12 +1,4 @@
-"""SPEC strings: where data come from.
-
-| SPEC | data |
-| --- | --- |
-| `digits`, `digits:train`, `digits:test`, `digits:all` | embedded 8x8 digits, fixed 80/20 split |
-| `npz:FILE` | arrays x and y of an npz file |
-| `idx:IMAGES,LABELS` | two IDX files, gzip or plain |
-| `random:`, `random:samples=48,seed=3` | noise; without `samples` four batches |
-"""
+"""SPEC strings: where data come from; `FORMS` lists them."""
 
 from __future__ import annotations
 
@@ -25,14 +17,21 @@ from armtrain.data.source import Source, TableSource
 from armtrain.errors import DataError
 from armtrain.limits import MAX_SAMPLES, MAX_UINT64
 
-__all__ = ["Data", "Spec", "open_data", "open_table", "parse_spec"]
+__all__ = ["FORMS", "Data", "Spec", "open_data", "open_table", "parse_spec"]
 
 Data = str | tuple[Any, Any] | NDArray[Any] | list[Any] | Source
 """What users may pass: a SPEC, arrays (x, y), an array x for predictions, or an open source."""
 
-_KINDS = "digits, npz:FILE, idx:IMAGES,LABELS, random:[samples=N,seed=S]"
 _RANDOM_BATCHES = 4
 _RANDOM_RANGES = {"samples": (1, MAX_SAMPLES), "seed": (0, MAX_UINT64)}
+
+FORMS: tuple[tuple[str, str], ...] = (
+    ("digits[:PART]", f"embedded 8x8 digits, fixed 80/20 split; PART is {', '.join(PARTS)}"),
+    ("npz:FILE", "arrays x and y of an npz file; uint8 pixels are divided by 255"),
+    ("idx:IMAGES,LABELS", "two IDX files (MNIST's format), gzip or plain"),
+    ("random:[samples=N,seed=S]", f"noise; without samples {_RANDOM_BATCHES} batches"),
+)
+"""Forms of a SPEC and what they mean."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,8 @@ def parse_spec(text: str) -> Spec:
         return Spec("random", options=_random_options(text, rest))
     if kind == "digits":
         raise DataError(f"'{text}': the parts of digits are {', '.join(PARTS)}")
-    raise DataError(f"'{text}' names no data; possible are {_KINDS}")
+    forms = ", ".join(form for form, _ in FORMS)
+    raise DataError(f"'{text}' names no data; possible are {forms}")
 
 
 def _random_options(text: str, rest: str) -> dict[str, int]:
@@ -131,7 +131,7 @@ def open_data(data: Data, sample: Sampler, batch_size: int) -> Source:
         return data
     raise DataError(
         f"data of type {type(data).__name__} are unknown; give arrays (x, y), an array x alone for "
-        f"predictions, or a SPEC: {_KINDS}"
+        "predictions, or a SPEC such as 'digits' or 'npz:FILE'"
     )
 
 

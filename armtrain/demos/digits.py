@@ -36,6 +36,7 @@ class DigitsRun:
             "test_accuracy": self.test.accuracy,
             "test_loss": self.test.loss,
             "arena_bytes": trainer.plan.arena_bytes,
+            "arena_resident_bytes": trainer.arena_resident_bytes(),
             "lower_bound_bytes": trainer.plan.lower_bound_bytes,
             "buffer_bytes": trainer.buffer_bytes,
             "predicted_growth_bytes": trainer.plan.arena_bytes + trainer.buffer_bytes,

@@ -7,7 +7,7 @@ from typing import ClassVar
 from armtrain.errors import ArgumentError
 from armtrain.nn.arguments import refuse_unless
 
-__all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "parse_loss"]
+__all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "loss_names", "parse_loss"]
 
 
 class Loss:
@@ -70,6 +70,11 @@ class MSELoss(Loss):
 _LOSSES: tuple[type[CrossEntropyLoss] | type[MSELoss], ...] = (CrossEntropyLoss, MSELoss)
 
 
+def loss_names() -> tuple[str, ...]:
+    """Return the canonical names of all losses."""
+    return tuple(loss.text for loss in _LOSSES)
+
+
 def parse_loss(text: str) -> Loss:
     """Return the loss of a canonical name.
 
@@ -86,5 +91,4 @@ def parse_loss(text: str) -> Loss:
     for loss in _LOSSES:
         if loss.text == text:
             return loss()
-    names = ", ".join(loss.text for loss in _LOSSES)
-    raise ArgumentError(f"unknown loss '{text}'; available are {names}")
+    raise ArgumentError(f"unknown loss '{text}'; available are {', '.join(loss_names())}")

@@ -155,6 +155,10 @@ def trace(net: Module, input_shape: Sequence[int], batch_size: int) -> Graph:
             f"a network is an armtrain.nn.Module, got {type(net).__name__}; port a torch model by "
             "changing its imports to armtrain.nn"
         )
+    if type(net).forward is Module.forward:
+        raise ShapeError(
+            f"{type(net).__name__} does not define forward(self, x), which computes its output"
+        )
     shape = _checked_input(input_shape)
     batch = integer("batch_size", batch_size, 1, MAX_DIM)
     recording = _Trace(net, batch, shape)

@@ -9,10 +9,15 @@ from armtrain.optim.adam import Adam
 from armtrain.optim.base import Optimizer
 from armtrain.optim.sgd import SGD
 
-__all__ = ["parse_optimizer"]
+__all__ = ["optimizer_options", "parse_optimizer"]
 
 _OPTIMIZERS: dict[str, type[SGD] | type[Adam]] = {SGD.word: SGD, Adam.word: Adam}
 _WORDS = {"true": True, "false": False}
+
+
+def optimizer_options() -> dict[str, tuple[tuple[str, float | bool], ...]]:
+    """Return the options of every optimiser, by its name, with their defaults."""
+    return {word: tuple(kind().items()) for word, kind in _OPTIMIZERS.items()}
 
 
 def _value(text: str, option: str) -> float | bool:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.data import Expected, Source
+from armtrain.errors import NonFiniteError
 from armtrain.runtime.history import Evaluation
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
 
-__all__ = ["Buffers", "evaluate_source", "predict_source"]
+__all__ = ["Buffers", "evaluate_source", "predict_source", "with_row"]
 
 
 class Buffers:
@@ -58,6 +59,41 @@ class Buffers:
             self.load(source, n, targets=targets)
             yield n
 
+    def batch_number(self, position: int) -> int:
+        """Return which batch, counted from 1, holds the sample at `position`."""
+        return position // self.batch_size + 1
+
+
+def with_row(
+    error: NonFiniteError,
+    source: Source,
+    rows: NDArray[np.uint64],
+    arrays: dict[str, NDArray[Any]],
+    where: str,
+) -> NonFiniteError:
+    """Return the engine's refusal of a batch with the row of the user's data that caused it.
+
+    Parameters
+    ----------
+    error : NonFiniteError
+        What the engine said; it knows places in the batch only.
+    rows : ndarray of uint64, shape (n,)
+        Numbers of the batch's samples in the data.
+    arrays : dict of ndarray, shape (n, ...)
+        What the batch held, by name; when all is finite the computation diverged.
+    where : str
+        The batch and what stays as it was.
+    """
+    for name, array in arrays.items():
+        spoilt = np.argwhere(~np.isfinite(array.reshape(len(rows), -1)))
+        if len(spoilt):
+            sample, element = spoilt[0]
+            return NonFiniteError(
+                f"{source.name}:{name}: row {rows[sample]} (counted from 0) is not finite at "
+                f"element {element}; repair or leave out that sample ({where})"
+            )
+    return NonFiniteError(f"{error} ({where})")
+
 
 def evaluate_source(
     engine: Engine, buffers: Buffers, source: Source, *, labels: bool, stop: Callable[[], bool]
@@ -65,7 +101,12 @@ def evaluate_source(
     """Return mean loss and accuracy over all samples; None when `stop()` became true."""
     loss_sum, correct = 0.0, 0
     for n in buffers.in_order(source, targets=True):
-        loss, right = engine.evaluate_step(buffers.x[:n], buffers.target[:n], n)
+        x, target, rows = buffers.x[:n], buffers.target[:n], buffers.rows[:n]
+        try:
+            loss, right = engine.evaluate_step(x, target, n)
+        except NonFiniteError as error:
+            where = f"batch {buffers.batch_number(int(rows[0]))} of the evaluation"
+            raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
         loss_sum += loss * n
         correct += right
         if stop():
@@ -79,6 +120,13 @@ def predict_source(
 ) -> Iterator[NDArray[np.float32]]:
     """Yield the outputs, shape (n, *shape), batch by batch; each array is new."""
     for n in buffers.in_order(source, targets=False):
-        out = np.empty((n, *shape), np.float32)
-        engine.predict_step(buffers.x[:n], n, out)
+        out = np.zeros((n, *shape), np.float32)
+        x, rows = buffers.x[:n], buffers.rows[:n]
+        try:
+            engine.predict_step(x, n, out)
+        except NonFiniteError as error:
+            bad = rows[~np.isfinite(out.reshape(n, -1)).all(axis=1)]
+            output = f"; the output of row {bad[0]} (counted from 0)" if len(bad) else ""
+            where = f"batch {buffers.batch_number(int(rows[0]))} of the prediction{output}"
+            raise with_row(error, source, rows, {"x": x}, where) from error
         yield out

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain.data import Source
 from armtrain.errors import NonFiniteError
-from armtrain.runtime.batches import Buffers, evaluate_source
+from armtrain.runtime.batches import Buffers, evaluate_source, with_row
 from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
 from armtrain.runtime.history import EpochRecord, Evaluation, History
@@ -186,11 +186,12 @@ class TrainingLoop:
         try:
             loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
         except NonFiniteError as error:
-            raise NonFiniteError(
-                f"{error} (epoch {state.epoch + 1}, samples {state.position} to "
-                f"{state.position + n - 1}); checkpoints are as they were; try a smaller learning "
-                "rate, --clip-norm, or look for bad values in the data"
-            ) from error
+            where = (
+                f"batch {buffers.batch_number(state.position)} of epoch {state.epoch + 1}; "
+                "checkpoints are as they were"
+            )
+            arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
+            raise with_row(error, train, rows, arrays, where) from error
         state.loss_sum += loss * n
         state.loss_samples += n
         state.position += n

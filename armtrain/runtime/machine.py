@@ -14,7 +14,7 @@ from pathlib import Path
 from armtrain.board.identity import is_captured, read_identity, read_system
 from armtrain.board.identity import read_text as _text
 
-__all__ = ["Hindrance", "Machine", "hindrances", "read_machine"]
+__all__ = ["Hindrance", "Machine", "hindrances", "kernel_hindrances", "read_machine"]
 
 _UNLIMITED = 1 << 60
 _LOW_BYTES = 64 << 20
@@ -167,11 +167,52 @@ def filesystem_of(path: str, mounts: str) -> str:
     return kind
 
 
-def hindrances(machine: Machine, level: str) -> list[Hindrance]:
-    """Return what hinders training here; `level` is the kernel level that was chosen."""
-    return [
-        Hindrance(problem, remedy) for found, problem, remedy in _rules(machine, level) if found
+def hindrances(machine: Machine) -> list[Hindrance]:
+    """Return what hinders training here, the kernels apart."""
+    return [Hindrance(problem, remedy) for found, problem, remedy in _rules(machine) if found]
+
+
+def kernel_hindrances(level: str, levels: list[str], *, neon: bool, cap: str) -> list[Hindrance]:
+    """Return what is wrong with the kernels that the engine chose.
+
+    Parameters
+    ----------
+    level : str
+        The level in use.
+    levels : list of str
+        Those that are possible here.
+    neon : bool
+        Whether the processor has NEON.
+    cap : str
+        Level that the environment asks for, '' for none.
+    """
+    plain = level == "c"
+    rules = [
+        (
+            cap not in ("", *levels),
+            f"ARMTRAIN_CPU={cap} of the environment is no kernel level of this processor: no plan "
+            "can be opened",
+            f"unset the variable, or set it to one of: {', '.join(levels)}",
+        ),
+        (
+            plain and cap == "c",
+            "ARMTRAIN_CPU=c of the environment allows the plain C kernels only",
+            "unset the variable: the kernels for this processor's vector unit are several times "
+            "faster",
+        ),
+        (
+            plain and cap != "c" and neon,
+            "the processor has NEON, but the engine chose the plain C kernels",
+            "this build has no NEON kernels or cannot see the vector unit: install the build for "
+            "this architecture, or build it here with make ext; training works but is slow",
+        ),
+        (
+            plain and cap != "c" and not neon,
+            "only the plain C kernels run on this processor",
+            "training works but is slow; on ARM a processor with NEON is several times faster",
+        ),
     ]
+    return [Hindrance(problem, remedy) for found, problem, remedy in rules if found]
 
 
 def _without_memory_groups(words: list[str]) -> bool:
@@ -179,7 +220,7 @@ def _without_memory_groups(words: list[str]) -> bool:
     return "cgroup_disable=memory" in words and "cgroup_enable=memory" not in words
 
 
-def _rules(m: Machine, level: str) -> list[tuple[bool, str, str]]:
+def _rules(m: Machine) -> list[tuple[bool, str, str]]:
     """Return (does it apply, problem, remedy) of every rule."""
     free = _UNLIMITED if m.memory_available_bytes is None else m.memory_available_bytes
     limit = _UNLIMITED if m.cgroup_limit_bytes is None else m.cgroup_limit_bytes
@@ -188,11 +229,6 @@ def _rules(m: Machine, level: str) -> list[tuple[bool, str, str]]:
             m.userland_bits == 32 and m.architecture.startswith(_64_BIT),
             f"the kernel is 64-bit ({m.architecture}), this Python is 32-bit",
             "install a 64-bit system image: 64-bit NEON code is faster and addresses more memory",
-        ),
-        (
-            level == "c",
-            "only the plain C kernels run on this processor",
-            "training works but is slow; on ARM a processor with NEON is several times faster",
         ),
         (
             free < _LOW_BYTES,

@@ -18,7 +18,7 @@ from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.arguments import fit_options, path_of, progress_of
-from armtrain.runtime.batches import Buffers, evaluate_source, predict_source
+from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
 from armtrain.runtime.engine import (
     check_smallest_batch,
     engine_module,
@@ -121,6 +121,10 @@ class Trainer:
         buffers = Buffers(self.plan.batch_size, self._expected)
         return buffers.x, buffers.target
 
+    def arena_resident_bytes(self) -> int:
+        """Return the arena's bytes that are in memory, in whole pages, as Linux counts."""
+        return int(self._engine.resident_bytes())
+
     def memory_growth(self) -> Growth:
         """Return how far the process grew over its size before the engine opened."""
         return self._meter.growth()
@@ -221,6 +225,11 @@ class Trainer:
         """Return the network's outputs, shape (n, *output_shape), for any number of samples.
 
         For a classifier these are the logits: `predict(x).argmax(axis=1)` are the classes.
+
+        Raises
+        ------
+        NonFiniteError
+            A sample or its output holds a NaN or an infinity; the message names the row.
         """
         with ExitStack() as stack:
             source = self._open(stack, x, targets=False)
@@ -256,7 +265,12 @@ class Trainer:
                 )
             check_smallest_batch(self.plan.program, source.count)
             (n,) = self._buffers.in_order(source, targets=True)
-            return float(self._engine.train_step(self._buffers.x[:n], self._buffers.target[:n], n))
+            x, target = self._buffers.x[:n], self._buffers.target[:n]
+            try:
+                return float(self._engine.train_step(x, target, n))
+            except NonFiniteError as error:
+                rows, arrays = self._buffers.rows[:n], {"x": x, "y": target}
+                raise with_row(error, source, rows, arrays, "the batch of this step") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and buffers as a safetensors file with torch's names, crash-safe."""

@@ -1,5 +1,5 @@
 /* What this processor can do, read once. The only C file that reads the environment
- * (ARMTRAIN_CPU=LEVEL caps the kernel level; dispatch/levels.c lists them). */
+ * (ARMTRAIN_CPU=LEVEL sets the kernel level; art_levels.h lists them). */
 #ifndef ART_CORE_CPU_H
 #define ART_CORE_CPU_H
 

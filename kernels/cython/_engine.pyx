@@ -142,6 +142,12 @@ cdef class Engine:
             "model_hash": (<char *> self.facts.model_hash)[:32].hex(),
         }
 
+    def resident_bytes(self):
+        self.enter()
+        resident = art_engine_resident_bytes(self.engine)
+        self.busy = False
+        return resident
+
     def initialize(self):
         cdef art_error err
         cdef int status
@@ -338,6 +344,7 @@ def kernel_levels():
     for i in range(n):
         if art_level_select(levels[i].name) != NULL:
             names.append(levels[i].name.decode())
+        # Without a best one ARMTRAIN_CPU is wrong, which opening an engine refuses.
         if best != NULL and levels[i].name == best.name:
             break
     return names

@@ -21,8 +21,8 @@ typedef struct art_level {
 /* All levels compiled for this architecture, worst first; count in *n. */
 const art_level *art_levels(unsigned *n);
 
-/* The best level that this processor has, capped by ARMTRAIN_CPU; or the one named
- * (NULL if unknown or not available here). */
+/* The one named, without a name that of ARMTRAIN_CPU, without either the best that this processor
+ * has. NULL if the name is unknown or this processor lacks the level. */
 const art_level *art_level_select(const char *name);
 
 #endif

@@ -54,25 +54,38 @@ static art_engine *make_engine(const art_plan_header *header, const void *plan) 
     return engine;
 }
 
-static art_status choose_level(art_engine *engine, const char *name, art_error *err) {
+/* Names of the levels that this processor has. */
+static void list_levels(char *text, size_t text_bytes) {
     unsigned n;
     const art_level *levels = art_levels(&n);
-    engine->level = art_level_select(name);
-    if (engine->level != NULL) {
-        return ART_OK;
-    }
-    char available[160] = "";
+    text[0] = '\0';
     for (unsigned i = 0; i < n; i++) {
-        size_t used = strlen(available);
+        size_t used = strlen(text);
         if ((levels[i].features & ~art_cpu_features()) == 0 &&
-            used + strlen(levels[i].name) + 2 < sizeof available) {
-            strcat(available, used == 0 ? "" : " ");
-            strcat(available, levels[i].name);
+            used + strlen(levels[i].name) + 2 < text_bytes) {
+            strcat(text, used == 0 ? "" : " ");
+            strcat(text, levels[i].name);
         }
     }
-    return art_fail(err, ART_CPU, __FILE__, __LINE__,
-                    "kernel level '%.40s' is unknown or this processor lacks it; it has: %s",
-                    name == NULL ? "best" : name, available);
+}
+
+/* ARMTRAIN_CPU must make sense even where a named level overrides it: a misspelt limit is no limit
+ * at all. */
+static art_status choose_level(art_engine *engine, const char *name, art_error *err) {
+    char available[160];
+    list_levels(available, sizeof available);
+    engine->level = art_level_select(NULL);
+    ART_FAIL_IF(engine->level == NULL, err, ART_CPU,
+                "ARMTRAIN_CPU=%.40s of the environment: this level is unknown or this processor "
+                "lacks it; unset the variable or set it to one of: %s",
+                art_cpu_cap(), available);
+    if (name != NULL) {
+        engine->level = art_level_select(name);
+    }
+    ART_FAIL_IF(engine->level == NULL, err, ART_CPU,
+                "kernel level '%.40s' is unknown or this processor lacks it; it has: %s", name,
+                available);
+    return ART_OK;
 }
 
 static art_status start_pool(art_engine *engine, uint32_t asked, art_error *err) {

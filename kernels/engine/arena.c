@@ -39,6 +39,23 @@ void art_arena_close(art_engine *engine) {
     }
 }
 
+uint64_t art_engine_resident_bytes(const art_engine *engine) {
+    enum { PAGES = 256 };
+    unsigned char in_memory[PAGES];
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 0;
+    size_t total = ((size_t)engine->plan.header->arena_bytes + page - 1) / page;
+    for (size_t first = 0; first < total; first += PAGES) {
+        size_t n = total - first < PAGES ? total - first : PAGES;
+        if (mincore(engine->arena + first * page, n * page, in_memory) != 0) {
+            return 0;
+        }
+        for (size_t i = 0; i < n; i++) {
+            pages += in_memory[i] & 1u;
+        }
+    }
+    return (uint64_t)pages * page;
+}
+
 /* Fill bytes [from, to) of the arena; a word's bytes fall into place at any `from`. */
 static void fill(unsigned char *arena, uint64_t from, uint64_t to) {
     const uint32_t word = POISON;

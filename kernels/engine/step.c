@@ -31,11 +31,11 @@ static art_status check_call(const art_engine *engine, unsigned phase, uint32_t 
  * that are the tensor itself have been placed already, in arena layout (kernels/run does, so that
  * it needs no second copy of a batch). */
 static art_status put_floats(art_engine *engine, uint32_t tensor, const float *data, uint32_t n,
-                             bool check, art_error *err) {
+                             art_error *err) {
     uint64_t each = per_sample(engine, tensor), where = 0;
     ART_FAIL_IF(data == NULL, err, ART_USE, "no data were given for '%s'",
                 art_engine_tensor_name(engine, tensor));
-    ART_FAIL_IF(check && !art_floats_are_finite(data, each * n, &where), err, ART_NONFINITE,
+    ART_FAIL_IF(!art_floats_are_finite(data, each * n, &where), err, ART_NONFINITE,
                 "'%s': sample %llu of the batch is not finite at element %llu; repair or leave out "
                 "that sample",
                 art_engine_tensor_name(engine, tensor), (unsigned long long)(where / each),
@@ -62,19 +62,18 @@ static art_status put_labels(art_engine *engine, const art_phase_io *io, const i
 static art_status put_batch(art_engine *engine, unsigned phase, const float *x, const void *target,
                             uint32_t n, art_error *err) {
     const art_phase_io *io = &engine->io[phase];
-    bool learns = phase != ART_PHASE_PREDICT;
     ART_TRY(check_call(engine, phase, n, err));
     if (engine->poison) {
         art_arena_poison(engine, engine->plan.n_steps);
     }
-    ART_TRY(put_floats(engine, io->input, x, n, learns, err));
-    if (!learns) {
+    ART_TRY(put_floats(engine, io->input, x, n, err));
+    if (phase == ART_PHASE_PREDICT) {
         return ART_OK;
     }
     if (art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32) {
         return put_labels(engine, io, target, n, err);
     }
-    return put_floats(engine, io->target, target, n, true, err);
+    return put_floats(engine, io->target, target, n, err);
 }
 
 /* The first operand, in order of execution, that is not finite: what it is computed from is. Only
@@ -184,6 +183,12 @@ art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t 
     ART_FAIL_IF(out == NULL, err, ART_USE, "no place was given for the prediction");
     ART_TRY(put_batch(engine, ART_PHASE_PREDICT, x, NULL, n, err));
     ART_TRY(art_engine_execute(engine, io->first, io->last, n, err));
-    art_layout_read(engine, io->output, 0, per_sample(engine, io->output) * n, out);
+    uint64_t each = per_sample(engine, io->output), where = 0;
+    art_layout_read(engine, io->output, 0, each * n, out);
+    ART_FAIL_IF(!art_floats_are_finite(out, each * n, &where), err, ART_NONFINITE,
+                "'%s': the output of sample %llu of the batch is not finite at element %llu; the "
+                "weights are not those of a good run, or the sample is far out of their range",
+                art_engine_tensor_name(engine, io->output), (unsigned long long)(where / each),
+                (unsigned long long)(where % each));
     return ART_OK;
 }

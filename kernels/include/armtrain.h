@@ -75,6 +75,9 @@ ART_API art_status art_engine_open(art_engine **engine, const void *plan, size_t
                                    const art_options *options, art_error *err);
 ART_API void art_engine_close(art_engine *engine);
 ART_API void art_engine_info(const art_engine *engine, art_info *info);
+/* Bytes of the arena that are in memory now, in whole pages, as the kernel counts them; 0 where it
+ * does not say. */
+ART_API uint64_t art_engine_resident_bytes(const art_engine *engine);
 
 /* Fill every persistent tensor by its initialiser, keyed by options.seed and its name. */
 ART_API art_status art_engine_initialize(art_engine *engine, art_error *err);
@@ -87,7 +90,7 @@ ART_API art_status art_engine_train_step(art_engine *engine, const float *x, con
 ART_API art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
                                             uint32_t n, double *loss, uint64_t *correct,
                                             art_error *err);
-/* out: float32 [n, output...] in the user's layout. */
+/* out: float32 [n, output...] in the user's layout; written but refused when not finite. */
 ART_API art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n,
                                            float *out, art_error *err);
 

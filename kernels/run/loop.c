@@ -157,28 +157,42 @@ static art_status check_phases(const run_loop *l, art_error *err) {
     return check_smallest_batch(l, err);
 }
 
-static art_status train_batch(run_loop *l, art_error *err) {
-    const art_phase_io *io = &l->engine->io[ART_PHASE_TRAIN];
-    double began = now(), loss;
-    uint64_t left = l->train.count - l->state.position;
-    uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;
+/* Say which batch a value that is not finite stopped; `of` is what the batch belongs to. */
+static art_status name_batch(const run_loop *l, art_status status, uint64_t position,
+                             const char *of, art_error *err) {
+    if (status == ART_NONFINITE && err != NULL) {
+        size_t used = strlen(err->text);
+        snprintf(err->text + used, sizeof err->text - used, " (batch %llu of %s)",
+                 (unsigned long long)(position / l->info.batch_size + 1), of);
+    }
+    return status;
+}
+
+static art_status put_batch(run_loop *l, uint32_t n, art_error *err) {
     for (uint32_t i = 0; i < n; i++) {
         uint64_t row =
             art_shuffle(l->options->seed, l->state.epoch, l->train.count, l->state.position + i);
         ART_TRY(run_source_put(&l->train, l->engine, ART_PHASE_TRAIN, row, i, l->labels, err));
     }
+    return ART_OK;
+}
+
+static art_status train_batch(run_loop *l, art_error *err) {
+    const art_phase_io *io = &l->engine->io[ART_PHASE_TRAIN];
+    double began = now(), loss;
+    uint64_t left = l->train.count - l->state.position;
+    uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;
     const void *target =
         l->info.target_is_label ? l->labels : art_engine_tensor_data(l->engine, io->target);
-    art_status status = art_engine_train_step(
-        l->engine, art_engine_tensor_data(l->engine, io->input), target, n, &loss, err);
-    if (status == ART_NONFINITE && err != NULL) {
-        size_t used = strlen(err->text);
-        snprintf(err->text + used, sizeof err->text - used,
-                 " (epoch %llu, samples %llu to %llu; checkpoints are as they were)",
-                 (unsigned long long)l->state.epoch + 1, (unsigned long long)l->state.position,
-                 (unsigned long long)(l->state.position + n - 1));
+    char epoch[80];
+    snprintf(epoch, sizeof epoch, "epoch %llu; checkpoints are as they were",
+             (unsigned long long)l->state.epoch + 1);
+    art_status status = put_batch(l, n, err);
+    if (status == ART_OK) {
+        status = art_engine_train_step(l->engine, art_engine_tensor_data(l->engine, io->input),
+                                       target, n, &loss, err);
     }
-    ART_TRY(status);
+    ART_TRY(name_batch(l, status, l->state.position, epoch, err));
     l->state.loss_sum += loss * n;
     l->state.loss_samples += n;
     l->state.position += n;
@@ -197,12 +211,17 @@ static art_status validate(run_loop *l, art_error *err) {
     for (uint64_t first = 0; first < count && stop_signal == 0;) {
         uint64_t left = count - first;
         uint32_t n = left < l->info.batch_size ? (uint32_t)left : l->info.batch_size;
-        for (uint32_t i = 0; i < n; i++) {
-            ART_TRY(run_source_put(&l->validation, l->engine, ART_PHASE_EVALUATE, first + i, i,
-                                   l->labels, err));
+        art_status status = ART_OK;
+        for (uint32_t i = 0; i < n && status == ART_OK; i++) {
+            status = run_source_put(&l->validation, l->engine, ART_PHASE_EVALUATE, first + i, i,
+                                    l->labels, err);
         }
-        ART_TRY(art_engine_evaluate_step(l->engine, art_engine_tensor_data(l->engine, io->input),
-                                         target, n, &loss, &correct, err));
+        if (status == ART_OK) {
+            status =
+                art_engine_evaluate_step(l->engine, art_engine_tensor_data(l->engine, io->input),
+                                         target, n, &loss, &correct, err);
+        }
+        ART_TRY(name_batch(l, status, first, "the evaluation", err));
         sum += loss * n;
         right += correct;
         first += n;

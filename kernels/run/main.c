@@ -112,9 +112,11 @@ static art_status run(const run_options *o, art_error *err) {
     return ART_OK;
 }
 
-static int usage(const char *why) {
-    complain(why);
-    complain("see armtrain-run --help");
+/* `flag` is the one that is wrong where `why` does not name it. */
+static int usage(const char *flag, const char *why) {
+    char line[900];
+    snprintf(line, sizeof line, "%s%s; see armtrain-run --help", flag, why);
+    complain(line);
     return RUN_EXIT_USAGE;
 }
 
@@ -124,18 +126,22 @@ int main(int argc, char **argv) {
     char why[512];
     fill_standard_streams();
     if (!run_parse_options(argc, argv, &options, why, sizeof why)) {
-        return usage(why);
+        return usage("", why);
     }
     if (options.help || options.version) {
         const char *text = options.help ? run_usage : "armtrain-run " ART_VERSION "\n";
         run_print(text);
         return told_code();
     }
-    if (!run_parse_spec(options.data, &loop.train.spec, why, sizeof why) ||
-        (options.validation != NULL &&
-         !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why)) ||
-        !run_paths_apart(&options, &loop.train.spec, &loop.validation.spec, why, sizeof why)) {
-        return usage(why);
+    if (!run_parse_spec(options.data, &loop.train.spec, why, sizeof why)) {
+        return usage("--data: ", why);
+    }
+    if (options.validation != NULL &&
+        !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why)) {
+        return usage("--validation: ", why);
+    }
+    if (!run_paths_apart(&options, &loop.train.spec, &loop.validation.spec, why, sizeof why)) {
+        return usage("", why);
     }
     loop.options = &options;
     art_status status = run(&options, &err);

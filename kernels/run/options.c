@@ -143,17 +143,18 @@ bool run_parse_options(int argc, char **argv, run_options *options, char *why, u
     if (options->help || options->version) {
         return true;
     }
-    const char *missing = options->plan == NULL           ? "PLAN is missing"
-                          : options->data == NULL         ? "--data is missing"
-                          : !is_given(given, "--epochs")  ? "--epochs is missing"
-                          : options->threads > UINT32_MAX ? "--threads is too large"
-                          : options->checkpoint == NULL && options->resume
-                              ? "--resume needs --checkpoint DIR"
-                          : options->checkpoint == NULL && is_given(given, "--checkpoint-every")
-                              ? "--checkpoint-every needs --checkpoint DIR"
-                          : is_given(given, "--checkpoint-every") && options->checkpoint_every == 0
-                              ? "--checkpoint-every needs a number of at least 1"
-                              : NULL;
+    const char *missing =
+        options->plan == NULL          ? "PLAN is missing"
+        : options->data == NULL        ? "--data is missing"
+        : !is_given(given, "--epochs") ? "--epochs is missing"
+        : is_given(given, "--threads") && (options->threads == 0 || options->threads > UINT32_MAX)
+            ? "--threads needs a whole number of at least 1 and at most 4294967295"
+        : options->checkpoint == NULL && options->resume ? "--resume needs --checkpoint DIR"
+        : options->checkpoint == NULL && is_given(given, "--checkpoint-every")
+            ? "--checkpoint-every needs --checkpoint DIR"
+        : is_given(given, "--checkpoint-every") && options->checkpoint_every == 0
+            ? "--checkpoint-every needs a number of at least 1"
+            : NULL;
     if (missing != NULL) {
         snprintf(why, why_bytes, "%s", missing);
         return false;

@@ -15,8 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from armtrain.board.levels import LEVELS
+
 ROOT = Path(__file__).resolve().parents[2]
-FUSING = ("avx2", "avx512", "neon_a64", "neonv4_a32")
+FUSING = tuple(level.name for level in LEVELS if level.fused)
 PLACE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)(.*)")
 
 

@@ -60,18 +60,8 @@ static const struct {
     const art_gemm_kernels *gemm;
     bool fused;
 } levels[] = {
-    {"c", 0, &art_gemm_c, false},
-#if defined(__x86_64__)
-    {"vec_sse2", ART_CPU_SSE2, &art_gemm_vec_sse2, false},
-    {"vec_avx2", ART_CPU_AVX2_FMA, &art_gemm_vec_avx2, true},
-    {"vec_avx512", ART_CPU_AVX512, &art_gemm_vec_avx512, true},
-#elif defined(__aarch64__)
-    {"neon_a64", ART_CPU_NEON | ART_CPU_VFPV4, &art_gemm_neon_a64, true},
-#elif defined(__arm__)
-    {"neon_a32", ART_CPU_NEON, &art_gemm_neon_a32, false},
-    {"neonv4_a32", ART_CPU_NEON | ART_CPU_VFPV4, &art_gemm_neonv4_a32, true},
-#endif
-};
+#define LEVEL(level, bits, fuses, ...) {#level, (bits), &art_gemm_##level, (fuses)},
+    ART_EACH_LEVEL(LEVEL, )};
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };
 
 typedef struct arrays {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -242,12 +244,16 @@ def test_demo_reaches_its_accuracy_inside_512_kib(work: Path) -> None:
     assert last["test_accuracy"] >= 0.97
     assert last["lower_bound_bytes"] <= last["arena_bytes"] <= 512 * 1024
     assert last["peak_rss_bytes"] > last["growth_bytes"] > 0
+    assert 0 <= last["arena_resident_bytes"] - last["arena_bytes"] < os.sysconf("SC_PAGESIZE")
 
 
 def test_demo_prints_the_plan_first(work: Path) -> None:
     out = armtrain("demo", "--epochs", 1, cwd=work).stdout
     assert out.index("arena") < out.index("epoch 1/1") < out.index("predicted")
     assert "test accuracy" in out
+    (row,) = (line for line in out.splitlines() if line.startswith("arena (measured"))
+    planned, measured = (int(n.replace(",", "")) for n in re.findall(r"([\d,]+) B", row))
+    assert 0 <= measured - planned < os.sysconf("SC_PAGESIZE")
 
 
 def test_readers_that_leave_early_are_no_error(work: Path) -> None:

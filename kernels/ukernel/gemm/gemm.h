@@ -21,6 +21,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "art_levels.h"
+
 enum {
     ART_GEMM_MR_MAX = 8,     /* most rows of a tile over all levels */
     ART_GEMM_NR_MAX = 48,    /* most columns of a tile over all levels */
@@ -76,12 +78,8 @@ typedef struct art_gemm_kernels {
                       float *out);
 } art_gemm_kernels;
 
-extern const art_gemm_kernels art_gemm_c;
-extern const art_gemm_kernels art_gemm_vec_sse2;
-extern const art_gemm_kernels art_gemm_vec_avx2;
-extern const art_gemm_kernels art_gemm_vec_avx512;
-extern const art_gemm_kernels art_gemm_neon_a64;
-extern const art_gemm_kernels art_gemm_neon_a32;
-extern const art_gemm_kernels art_gemm_neonv4_a32;
+#define ART_GEMM_DECLARE(level, ...) extern const art_gemm_kernels art_gemm_##level;
+ART_EACH_LEVEL(ART_GEMM_DECLARE, )
+#undef ART_GEMM_DECLARE
 
 #endif

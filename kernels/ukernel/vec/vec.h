@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "art_levels.h"
+
 /* Dropout: element i survives where (random u32 of (seed, stream, i) >> 8) >= threshold. */
 typedef struct art_vec_mask {
     uint64_t seed;
@@ -100,16 +102,12 @@ typedef struct art_vec_kernels {
 } art_vec_kernels;
 #undef ART_VEC
 
-#define ART_VEC(name, result, parameters)                                                          \
-    result art_vec_##name##_c parameters;                                                          \
-    result art_vec_##name##_vec_sse2 parameters;                                                   \
-    result art_vec_##name##_vec_avx2 parameters;                                                   \
-    result art_vec_##name##_vec_avx512 parameters;                                                 \
-    result art_vec_##name##_neon_a64 parameters;                                                   \
-    result art_vec_##name##_neon_a32 parameters;                                                   \
-    result art_vec_##name##_neonv4_a32 parameters;
+#define ART_VEC_DECLARE(level, features, fused, name, result, parameters)                          \
+    result art_vec_##name##_##level parameters;
+#define ART_VEC(name, result, parameters) ART_EACH_LEVEL(ART_VEC_DECLARE, name, result, parameters)
 #include "ukernel/vec/vec.def"
 #undef ART_VEC
+#undef ART_VEC_DECLARE
 
 /* Initialiser of an art_vec_kernels with the functions of one level. */
 #define ART_VEC_KERNELS(level)                                                                     \

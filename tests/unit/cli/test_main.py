@@ -59,8 +59,7 @@ def test_every_verb_has_help_and_json(verb: str, capsys: pytest.CaptureFixture[s
         (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--input-shape", "3,4"], "3x32x32"),
         (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--budget", "2 apples"], "2 MiB"),
         (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--budget", "9" * 30], "can record"),
-        (["plan", "zoo:lenet", "-o", "f", "--batch", "9" * 30], "at most 2147483647"),
-        (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--threads", "65"], "at most 64"),
+        (["plan", "zoo:lenet", "-o", "f", "--batch", "9" * 30], "at most 4294967295"),
         (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--input-shape", "3x0x4"], "3x32x32"),
         (["train", "f.plan", "--data", "digits", "--epochs", "1", "--seed", "9" * 30], "at most 1"),
         (["train", "f.plan", "--data", f"random:samples={2**70}", "--epochs", "1"], "samples=N"),
@@ -75,8 +74,9 @@ def test_usage_errors(args: list[str], message: str, capsys: pytest.CaptureFixtu
     ("options", "message"),
     [
         (["--clip-norm", "1e-50"], "clip_norm"),
-        (["--clip-norm", "0"], "clip_norm"),
-        (["--clip-norm", "nan"], "clip_norm"),
+        (["--clip-norm", "1e39"], "clip_norm"),
+        (["--threads", "65"], "threads needs an integer from 1 to 64, got 65"),
+        (["--batch", "2147483648"], "batch_size needs an integer from 1 to 2147483647"),
         (["--optimizer", "sgd:lr=1e-50"], "too small for a float32"),
         (["--board", "raspberypi-4b"], "similar are raspberrypi-4b"),
         (["--train-only", "zzz"], "similar names are"),
@@ -96,7 +96,6 @@ def test_inputs_of_a_plan_that_cannot_be(
     [
         ("nn.Linear(2**31, 2**31)", 2, "in_features needs an integer from 1 to 2147483647"),
         ("nn.Linear(4, 2**31 - 1)", 3, "an arena has at most 137,438,953,472 B"),
-        ("1 / 0", 2, "make() fails: ZeroDivisionError"),
     ],
 )
 def test_models_that_cannot_be(

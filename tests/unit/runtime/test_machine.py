@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from armtrain.runtime.machine import (
     cgroup_memory,
     filesystem_of,
     hindrances,
+    kernel_hindrances,
     meminfo,
     read_machine,
 )
@@ -106,23 +108,44 @@ def test_filesystem_is_that_of_the_longest_mount() -> None:
 
 
 def test_good_machine_has_no_hindrance() -> None:
-    assert hindrances(GOOD, "neon_a64") == []
+    assert hindrances(GOOD) == []
 
 
 @pytest.mark.parametrize(
-    ("change", "level", "word"),
+    ("change", "word"),
     [
-        ({"userland_bits": 32}, "neon_a32", "64-bit"),
-        ({}, "c", "plain C"),
-        ({"memory_available_bytes": 1 << 20}, "neon_a64", "1048576 B of memory"),
-        ({"cgroup_limit_bytes": 1 << 28}, "neon_a64", "control group"),
-        ({"command_line": "x cgroup_disable=memory"}, "neon_a64", "not enforced"),
-        ({"storage_free_bytes": 5}, "neon_a64", "5 B free"),
-        ({"filesystem": "vfat"}, "neon_a64", "power failure"),
-        ({"filesystem": "tmpfs"}, "neon_a64", "vanish"),
+        ({"userland_bits": 32}, "64-bit"),
+        ({"memory_available_bytes": 1 << 20}, "1048576 B of memory"),
+        ({"cgroup_limit_bytes": 1 << 28}, "control group"),
+        ({"command_line": "x cgroup_disable=memory"}, "not enforced"),
+        ({"storage_free_bytes": 5}, "5 B free"),
+        ({"filesystem": "vfat"}, "power failure"),
+        ({"filesystem": "tmpfs"}, "vanish"),
     ],
 )
-def test_every_hindrance_has_a_remedy(change: dict[str, object], level: str, word: str) -> None:
-    (found,) = hindrances(replace(GOOD, **change), level)
+def test_every_hindrance_has_a_remedy(change: dict[str, object], word: str) -> None:
+    (found,) = hindrances(replace(GOOD, **change))
     assert word in found.problem
     assert len(found.remedy) > 20
+
+
+@pytest.mark.parametrize(
+    ("level", "levels", "neon", "cap", "word"),
+    [
+        ("c", ["c"], False, "", "only the plain C kernels run"),
+        ("c", ["c"], True, "", "has NEON, but the engine chose the plain C"),
+        ("c", ["c"], True, "c", "ARMTRAIN_CPU=c of the environment allows"),
+        ("vec_sse2", ["c", "vec_sse2"], False, "sse9", "ARMTRAIN_CPU=sse9 .* no kernel level"),
+    ],
+)
+def test_kernels_that_should_be_better(
+    level: str, levels: list[str], neon: bool, cap: str, word: str
+) -> None:
+    (found,) = kernel_hindrances(level, levels, neon=neon, cap=cap)
+    assert re.search(word, found.problem)
+    assert len(found.remedy) > 20
+
+
+def test_good_kernels_are_no_hindrance() -> None:
+    assert kernel_hindrances("neon_a64", ["c", "neon_a64"], neon=True, cap="") == []
+    assert kernel_hindrances("neon_a32", ["c", "neon_a32"], neon=True, cap="neon_a32") == []

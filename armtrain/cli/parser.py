@@ -1,0 +1,79 @@
+"""The parser of the command line: errors of one line, and help made from the code's own tables."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, NoReturn
+
+__all__ = ["Parser", "describe_data", "describe_losses", "describe_models", "describe_optimizers"]
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one line, as armtrain-run's, and that guesses nothing.
+
+    Attributes
+    ----------
+    details : tuple of callable
+        Return paragraphs of help; called only when help is asked for, since they load tables.
+    """
+
+    details: tuple[Callable[[], str], ...] = ()
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        """Take what ArgumentParser takes."""
+        options.setdefault("allow_abbrev", False)
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(*args, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong and where help is, and exit."""
+        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
+        raise SystemExit(2)
+
+    def format_help(self) -> str:
+        """Return the help with the details at its end."""
+        if self.details:
+            self.epilog = "\n\n".join(make() for make in self.details)
+        return super().format_help()
+
+
+def _table(title: str, rows: Iterable[tuple[str, str]]) -> str:
+    """Return a title and rows of two columns."""
+    listed = list(rows)
+    width = max(len(name) for name, _ in listed)
+    return "\n".join([f"{title}:", *(f"  {n:{width}s}  {text}".rstrip() for n, text in listed)])
+
+
+def describe_models() -> str:
+    """Return what MODEL may be."""
+    from armtrain.zoo.registry import ENTRIES
+
+    rows = [(f"zoo:{name}", entry.summary) for name, entry in ENTRIES.items()]
+    return _table("MODEL", [*rows, ("FILE.py:NAME", "a callable of yours that returns a Module")])
+
+
+def describe_losses() -> str:
+    """Return what --loss may be."""
+    from armtrain.nn.losses import loss_names
+
+    return f"--loss: {', '.join(loss_names())}"
+
+
+def describe_optimizers() -> str:
+    """Return what --optimizer may be, with the defaults of every option."""
+    from armtrain.optim.parse import optimizer_options
+
+    rows = (
+        (word, ",".join(f"{key}={str(value).lower()}" for key, value in items))
+        for word, items in optimizer_options().items()
+    )
+    return _table("--optimizer NAME:OPTION=VALUE,..., where defaults are", rows)
+
+
+def describe_data() -> str:
+    """Return what SPEC may be."""
+    from armtrain.data.spec import FORMS
+
+    return _table("SPEC", FORMS)

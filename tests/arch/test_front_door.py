@@ -1,0 +1,36 @@
+"""What a newcomer meets first: `make help` and the README's first lines."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from tests.arch import sources
+
+README_HEAD_LINES = 20
+
+
+def test_make_help_explains_every_target() -> None:
+    text = sources.text(sources.Path("Makefile"))
+    targets = re.search(r"^\.PHONY:((?:.*\\\n)*.*)$", text, flags=re.MULTILINE)
+    assert targets
+    listed = set(targets[1].replace("\\", " ").split())
+    rules = set(re.findall(r"^([a-z][\w-]*):(?!=)", text, flags=re.MULTILINE))
+    assert rules == listed
+    done = subprocess.run(
+        ["make", "help"], cwd=sources.ROOT, capture_output=True, text=True, check=True
+    )
+    explained = {line.split()[0] for line in done.stdout.splitlines() if len(line.split()) > 1}
+    assert explained == listed
+
+
+def test_readme_begins_with_the_two_commands_and_links_the_documents() -> None:
+    text = sources.text(sources.Path("README.md"))
+    head = "\n".join(text.splitlines()[:README_HEAD_LINES])
+    assert "make demo " in head
+    assert "make test " in head
+    assert "`make help`" in text
+    for document in ("boards", "plan-format", "checkpoint-format"):
+        assert f"(docs/{document}.md)" in text
+    for link in re.findall(r"\]\(([\w./-]+)\)", text):
+        assert (sources.ROOT / link).exists(), link
