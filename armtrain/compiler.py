@@ -12,6 +12,7 @@ from typing import Any
 
 from armtrain.board.profile import load_board
 from armtrain.ir.program import Program
+from armtrain.limits import MAX_ARENA_BYTES
 from armtrain.memory.budget import parse_bytes
 from armtrain.nn.losses import Loss
 from armtrain.nn.module import Module
@@ -60,7 +61,7 @@ def plan(
         Layers do not go together; the arena is above the budget (the text says what would fit).
     """
     profile = load_board(board)
-    compiled = partial(compile_program, net, input_shape=tuple(input_shape), loss=loss,
+    compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
                        optimizer=optimizer, clip_norm=clip_norm, board=profile.id,
                        param_groups=param_groups)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
@@ -86,6 +87,6 @@ def _planned(compile_variant: Compile, budget: int | str | None) -> Plan:
     """Place a program's storages and compare the arena with the budget."""
     budget_bytes = None if budget is None else parse_bytes(budget)
     data = assemble(compile_variant(Variant()), budget_bytes=budget_bytes)
-    if budget_bytes is not None and data.arena_bytes > budget_bytes:
+    if data.arena_bytes > min(budget_bytes or MAX_ARENA_BYTES, MAX_ARENA_BYTES):
         raise does_not_fit(data, budget_bytes, compile_variant)
     return Plan.of(data)

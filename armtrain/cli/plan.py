@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import (
@@ -17,6 +18,7 @@ from armtrain.cli.common import (
     size_bytes,
 )
 from armtrain.cli.parser import Parser, describe_losses, describe_models, describe_optimizers
+from armtrain.errors import DoesNotFitError
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -94,7 +96,9 @@ def compile_model(
     if model.startswith("zoo:"):
         found = zoo_entry(model.removeprefix("zoo:"))
         options["loss"] = found.loss() if loss is None else make_loss(loss)
-        return plan(found.build(), input_shape=input_shape or found.input_shape, **options)
+        return _in_options(
+            plan, found.build(), input_shape=input_shape or found.input_shape, **options
+        )
     path, name = model_file(model)
     options["loss"] = make_loss(loss or "cross_entropy")
     with user_code(path):
@@ -103,4 +107,14 @@ def compile_model(
             raise UsageError(
                 f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
             )
-        return plan(net, input_shape=input_shape, **options)
+        return _in_options(plan, net, input_shape=input_shape, **options)
+
+
+def _in_options(plan: Callable[..., Plan], net: Any, **options: Any) -> Plan:
+    """Plan; a refusal of the budget names options instead of Python's arguments."""
+    from armtrain.planfile.refuse import OPTIONS, OverBudgetError
+
+    try:
+        return plan(net, **options)
+    except OverBudgetError as error:
+        raise DoesNotFitError(error.text(OPTIONS)) from None

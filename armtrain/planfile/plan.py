@@ -25,7 +25,7 @@ from armtrain.planfile.write import encode
 __all__ = ["Plan"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Plan(PlanData):
     """A compiled training program with its memory layout; see `PlanData` for the fields.
 
@@ -146,6 +146,13 @@ class Plan(PlanData):
     def __str__(self) -> str:
         """Return a table for people."""
         return summary_text(self)
+
+    def __repr__(self) -> str:
+        """Return one line; `print(plan)` shows the table."""
+        return (
+            f"<Plan model {self.model_hash[:12]}, batch {self.batch_size}, {self.threads} "
+            f"thread(s), arena {self.arena_bytes:,d} B>"
+        )
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the plan file, the same on every host."""

@@ -61,7 +61,7 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["boards", "toaster"]) == 1
+    assert main(["boards", "toaster"]) == 2
     assert "known are generic" in capsys.readouterr().err
 
 
