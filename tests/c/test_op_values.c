@@ -128,11 +128,11 @@ static void test_nan(void) {
         if (levels[l].features & ~art_cpu_features()) {
             continue;
         }
-        levels[l].kernels.vec.relu(y, x, 4);
+        levels[l].kernels.vec->relu(y, x, 4);
         EXPECT(isnan(y[0]) && y[1] == 0.0f && y[2] == 0.0f && y[3] == 2.0f);
-        EXPECT(levels[l].kernels.vec.row_max(x, 4) == 2.0f);
-        EXPECT(levels[l].kernels.vec.row_max(x, 0) == -INFINITY);
-        EXPECT(isnan(levels[l].kernels.vec.sum_squares(x, 4)));
+        EXPECT(levels[l].kernels.vec->row_max(x, 4) == 2.0f);
+        EXPECT(levels[l].kernels.vec->row_max(x, 0) == -INFINITY);
+        EXPECT(isnan(levels[l].kernels.vec->sum_squares(x, 4)));
     }
 }
 
@@ -141,7 +141,7 @@ static void test_tables(void) {
     unsigned n;
     const art_level *levels = art_levels(&n);
     for (unsigned l = 0; l < n; l++) {
-#define ART_VEC(name, result, parameters) EXPECT(levels[l].kernels.vec.name != NULL);
+#define ART_VEC(name, result, parameters) EXPECT(levels[l].kernels.vec->name != NULL);
 #include "ukernel/vec/vec.def"
 #undef ART_VEC
     }
