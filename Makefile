@@ -19,10 +19,7 @@ SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-CROSS_A64 = CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
-CROSS_A32 = CC=arm-linux-gnueabihf-gcc AR=arm-linux-gnueabihf-ar ARCH=arm BUILD=build/armv7
-
-.PHONY: help venv lib run ext cross-a64 cross-a32 test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
+.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -59,6 +56,10 @@ $(VENV)/.stamp-dev: pyproject.toml $(VENV)/.stamp-build
 	$(PIP) install $$($(VENV_PYTHON) scripts/list_requirements.py dev)
 	@touch $@
 
+$(VENV)/.stamp-cross: pyproject.toml $(VENV)/.stamp-build
+	$(PIP) install $$($(VENV_PYTHON) scripts/list_requirements.py cross)
+	@touch $@
+
 # The extension is built in place; the editable install adds metadata and the command.
 $(VENV)/.stamp-ext: $(VENV)/.stamp-build setup.py $(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC) \
   $(HEADERS) kernels/kernels.mk $(wildcard kernels/cython/*.p[yx][xdi])
@@ -71,15 +72,25 @@ lib: check-host-c $(BUILD)/libarmtrain.a ## the C library build/libarmtrain.a
 
 run: check-host-c $(BUILD)/armtrain-run ## the static trainer without Python, build/armtrain-run
 
-cross-a64: ## dist/armtrain-run-aarch64, built by a cross compiler
-	$(MAKE) $(CROSS_A64) run
-	@mkdir -p dist
-	cp build/aarch64/armtrain-run dist/armtrain-run-aarch64
+# Compilers and flags of the targets are in kernels/kernels.mk; scripts/cross_build.py adds wheels.
+cross: $(VENV)/.stamp-cross ## all of dist/ for ARM boards, checked
+	$(VENV_PYTHON) -m scripts.cross_build
+	$(VENV_PYTHON) -m scripts.check_artifacts
 
-cross-a32: ## dist/armtrain-run-armv7, built by a cross compiler
-	$(MAKE) $(CROSS_A32) run
-	@mkdir -p dist
-	cp build/armv7/armtrain-run dist/armtrain-run-armv7
+cross-a64: $(VENV)/.stamp-cross ## dist/: wheel and armtrain-run for 64-bit ARM
+	$(VENV_PYTHON) -m scripts.cross_build aarch64
+
+cross-a32: $(VENV)/.stamp-cross ## dist/: wheel and armtrain-run for 32-bit ARM from ARMv7 on
+	$(VENV_PYTHON) -m scripts.cross_build armv7
+
+cross-v6: $(VENV)/.stamp-cross ## dist/: armtrain-run for ARMv6 (Raspberry Pi Zero and 1)
+	$(VENV_PYTHON) -m scripts.cross_build armv6
+
+check-artifacts: $(VENV)/.stamp-cross ## open everything in dist/: processor, libraries, page size, instructions
+	$(VENV_PYTHON) -m scripts.check_artifacts
+
+show: ## the values of variables, one a line (make show SHOW="CC OPT"), for scripts
+	@$(foreach v,$(SHOW),echo '$($v)';)
 
 ext: $(VENV)/.stamp-ext ## the Python extension, in place, and .venv/bin/armtrain
 
@@ -98,7 +109,7 @@ run-c-tests: $(C_TESTS) ## run the C tests of BUILD
 
 c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and options
 
-test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## cross-built C tests and trainings on emulated ARM processors
+test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
 	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
 	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)

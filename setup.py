@@ -1,7 +1,8 @@
 """Build the extension module: everything else is said in pyproject.toml.
 
 The C library is built by `make lib`, the only place that knows sources and flags; this file
-links it. Builds in place share the folder build/ with `make`, wheels use a fresh one.
+links it. Builds in place share the folder build/ with `make`, wheels use a fresh one. For other
+processors scripts/cross_build.py calls it, with the target and its headers in the environment.
 """
 
 from __future__ import annotations
@@ -16,17 +17,27 @@ from setuptools import Extension, find_packages, setup
 from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
+CROSS = os.environ.get("ARMTRAIN_CROSS", "")
 LIMITED_API = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
 
 class BuildExt(build_ext):
     """`make lib`, then link libarmtrain.a into every extension."""
 
+    def finalize_options(self) -> None:
+        """Leave this machine's headers out of builds for another one."""
+        super().finalize_options()
+        if CROSS:
+            self.include_dirs = [os.environ["ARMTRAIN_CROSS_INCLUDE"]]
+
     def build_extensions(self) -> None:
         """Build the C library first."""
         in_place = self.inplace or getattr(self, "editable_mode", False)
         build = "build" if in_place else str(Path(self.build_temp).resolve())
         command = ["make", f"-j{os.cpu_count() or 1}", "lib", f"BUILD={build}"]
+        if CROSS:
+            build = f"build/{CROSS}"
+            command[-1] = f"CROSS={CROSS}"
         # The job server of an outer make is not ours to use.
         environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
         if subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode:
@@ -49,7 +60,8 @@ def extensions() -> list[Extension]:
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
         py_limited_api=LIMITED_API,
         extra_compile_args=["-O2", "-g0", "-fvisibility=hidden"],
-        extra_link_args=["-s", "-pthread"],
+        # As in kernels.mk: the check of cross-built files reads symbols.
+        extra_link_args=["-Wl,--strip-debug" if CROSS else "-s", "-pthread"],
     )
     return list(cythonize([engine], include_path=["kernels/cython"]))
 

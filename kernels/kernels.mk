@@ -3,21 +3,59 @@
 # A micro-kernel file's name ends with its level: x_c.c, x_vec_avx2.c, x_neon_a64.c, ...; levels of
 # another architecture are left out. Everything else is built for the architecture's baseline.
 #
-# Cross builds name the tools and a folder of their own:
-#   make lib CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
+# A cross build names its target and has a folder of its own, build/TARGET:
+#   make run CROSS=aarch64|armv7|armv6
+
+# What the environment says about compilers and flags is meant for this machine, not for a target.
+CROSS_TARGETS = aarch64 armv7 armv6
+ifdef CROSS
+ifeq ($(filter $(CROSS),$(CROSS_TARGETS)),)
+$(error CROSS=$(CROSS) is no target: choose one of $(CROSS_TARGETS))
+endif
+CROSS_ARCH_aarch64 = aarch64
+CROSS_CC_aarch64 = aarch64-linux-gnu-gcc
+CROSS_AR_aarch64 = aarch64-linux-gnu-ar
+CROSS_STRIP_aarch64 = aarch64-linux-gnu-strip
+CROSS_ARCH_armv7 = arm
+CROSS_CC_armv7 = arm-linux-gnueabihf-gcc
+CROSS_AR_armv7 = arm-linux-gnueabihf-ar
+CROSS_STRIP_armv7 = arm-linux-gnueabihf-strip
+# Debian's ARM compiler brings ARMv7 start files and C library; Zig builds its own for ARMv6.
+CROSS_ARCH_armv6 = armv6
+CROSS_CC_armv6 = $(ZIG) cc -target arm-linux-musleabihf -mcpu=arm1176jzf_s -Wno-unknown-pragmas
+CROSS_AR_armv6 = $(ZIG) ar
+CROSS_STRIP_armv6 = arm-linux-gnueabihf-strip
+ZIG ?= $(VENV)/bin/python-zig
+export ZIG_LOCAL_CACHE_DIR = $(abspath build/zig)
+ARCH = $(CROSS_ARCH_$(CROSS))
+CC = $(CROSS_CC_$(CROSS))
+AR = $(CROSS_AR_$(CROSS))
+STRIP = $(CROSS_STRIP_$(CROSS))
+BUILD = build/$(CROSS)
+OPT = -O3 -g
+# Symbols stay: they tell which file an instruction is from, and what between them is constants.
+STRIP_FLAGS = --strip-debug --keep-file-symbols
+endif
 
 ifndef ARCH
 ARCH := $(shell $(CC) -dumpmachine 2>/dev/null | cut -d- -f1)
 endif
 BUILD ?= build
 OPT ?= -O3 -g
+STRIP ?= strip
+STRIP_FLAGS ?= --strip-all
 
 # The least processor: any ARMv8-A; ARMv7-A with 16 double registers (no NEON) and hard floats.
 FLAGS_BASE_aarch64 = -march=armv8-a
 FLAGS_BASE_arm = -march=armv7-a+fp -mfloat-abi=hard
 
+FLAGS_BASE = $(FLAGS_BASE_$(ARCH))
+# Pages of an ARM kernel have 4, 16 or 64 KiB.
+MAX_PAGE = -Wl,-z,max-page-size=65536
+LDFLAGS_BASE = $(if $(filter aarch64 arm%,$(ARCH)),$(MAX_PAGE))
+
 # Files and inode numbers have 64 bits on every architecture.
-CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE_$(ARCH)) -D_FILE_OFFSET_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
+CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
   -Wstrict-prototypes -Wvla -fno-math-errno -fno-trapping-math -pthread -Ikernels -Ikernels/include $(WERROR)
 # Contraction is never left to chance: off everywhere, on only where every path fuses alike.
 CONTRACT_OFF = -ffp-contract=off
@@ -69,7 +107,8 @@ $(BUILD)/librun.a: $(call object,$(filter-out kernels/run/main.c,$(SOURCES_RUN))
 	$(AR) rcs $@ $^
 
 $(BUILD)/armtrain-run: $(call object,kernels/run/main.c) $(BUILD)/librun.a $(BUILD)/libarmtrain.a
-	$(CC) -static -pthread -s -o $@ $^ -lm
+	$(CC) -static -pthread $(LDFLAGS_BASE) -o $@ $^ -lm
+	$(STRIP) $(STRIP_FLAGS) $@
 
 # C tests: tests/c/test_NAME.c becomes BUILD/tests/test_NAME, with STATIC_TESTS=1 one
 # that runs without the target's libraries.

@@ -21,11 +21,12 @@ package_of() {
 }
 
 check_c() {
-    command -v "${CC:-cc}" >/dev/null 2>&1 ||
-        missing "no C compiler (${CC:-cc}) found" "$(package_of "${CC:-cc}" gcc)"
-    command -v "${AR:-ar}" >/dev/null 2>&1 ||
-        missing "no archiver (${AR:-ar}) found" "$(package_of "${AR:-ar}" binutils)"
-    echo '#include <pthread.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 ||
+    compiler=${CC:-cc} archiver=${AR:-ar} # may carry arguments
+    command -v "${compiler%% *}" >/dev/null 2>&1 ||
+        missing "no C compiler ($compiler) found" "$(package_of "$compiler" gcc)"
+    command -v "${archiver%% *}" >/dev/null 2>&1 ||
+        missing "no archiver ($archiver) found" "$(package_of "$archiver" binutils)"
+    echo '#include <pthread.h>' | $compiler -E -x c - >/dev/null 2>&1 ||
         missing "the C library's headers are missing (pthread.h)" libc6-dev
 }
 

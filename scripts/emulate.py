@@ -1,6 +1,6 @@
 """Cross-build the C tests and run them on emulated ARM processors.
 
-Usage: emulate.py [--require] [--only aarch64|armv7] [--test NAME ...]
+Usage: emulate.py [--require] [--only aarch64|armv7|armv6] [--test NAME ...]
 
 Every row of TARGETS is built into build/NAME and run under user-mode emulation once per processor
 model. Models differ in what the kernel reports about them, so the choice of kernels is tested too.
@@ -32,19 +32,21 @@ class Target:
     Attributes
     ----------
     name : str
-        Folder below build/.
-    arch, triple : str
-        ARCH of kernels.mk and the cross compiler's prefix.
+        CROSS of kernels.mk, and the folder below build/.
+    tools : dict
+        Programs that are needed besides make, and what brings them.
     emulator : str
         Program that runs its executables here.
+    root : str
+        Folder with lib/ of the target, for executables that are not static.
     levels : dict
         Processor model to the kernel level that must be chosen on it.
     """
 
     name: str
-    arch: str
-    triple: str
+    tools: dict[str, str] = field(hash=False)
     emulator: str
+    root: str
     levels: dict[str, str] = field(hash=False)
 
     @property
@@ -52,54 +54,57 @@ class Target:
         """Folder of the target's objects and programs."""
         return ROOT / "build" / self.name
 
-    @property
-    def tools(self) -> dict[str, str]:
-        """Return the programs that are needed, and their Debian packages."""
-        return {
-            f"{self.triple}-gcc": f"gcc-{self.triple}",
-            self.emulator: "qemu-user-static",
-            "make": "make",
-        }
-
     def missing(self) -> list[str]:
         """Return what is missing here, in words."""
-        absent = [(t, p) for t, p in self.tools.items() if shutil.which(t) is None]
-        return [f"{tool} is not installed (package {package})" for tool, package in absent]
+        needed = self.tools | {self.emulator: "package qemu-user-static", "make": "package make"}
+        # Programs of a virtual environment lie beside its Python.
+        path = f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}"
+        absent = [(t, p) for t, p in needed.items() if shutil.which(t, path=path) is None]
+        return [f"{tool} is not installed ({bringer})" for tool, bringer in absent]
 
     def make(self, *goals: str) -> None:
         """Build make goals for this target; CalledProcessError when that fails."""
-        tools = [f"CC={self.triple}-gcc", f"AR={self.triple}-ar", f"ARCH={self.arch}"]
-        place = [f"BUILD=build/{self.name}", "STATIC_TESTS=1"]
+        place = [f"VENV={sys.prefix}", f"CROSS={self.name}", "STATIC_TESTS=1"]
         jobs = f"-j{os.cpu_count() or 1}"
         # The job server of an outer make is not ours to use.
         environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
-        command = ["make", "--silent", "--no-print-directory", jobs, *goals, *tools, *place]
+        command = ["make", "--silent", "--no-print-directory", jobs, *goals, *place]
         subprocess.run(command, cwd=ROOT, env=environment, check=True)
 
     def command(self, model: str, program: Path) -> list[str]:
         """Return the command that runs `program` on a processor model."""
-        return [self.emulator, "-cpu", model, "-L", f"/usr/{self.triple}", str(program)]
+        return [self.emulator, "-cpu", model, "-L", self.root, str(program)]
 
 
 TARGETS = (
     Target(
         "aarch64",
-        "aarch64",
-        "aarch64-linux-gnu",
+        {"aarch64-linux-gnu-gcc": "package gcc-aarch64-linux-gnu"},
         "qemu-aarch64-static",
+        "/usr/aarch64-linux-gnu",
         {"cortex-a53": "neon_a64", "cortex-a72": "neon_a64"},
     ),
     Target(
         "armv7",
-        "arm",
-        "arm-linux-gnueabihf",
+        {"arm-linux-gnueabihf-gcc": "package gcc-arm-linux-gnueabihf"},
         "qemu-arm-static",
+        "/usr/arm-linux-gnueabihf",
         {
             "cortex-a7": "neonv4_a32",
             "cortex-a15": "neonv4_a32",
             "cortex-a9": "neon_a32",
             "cortex-a9,neon=off": "c",
         },
+    ),
+    Target(
+        "armv6",
+        {
+            "python-zig": "pip package ziglang",
+            "arm-linux-gnueabihf-strip": "package binutils-arm-linux-gnueabihf",
+        },
+        "qemu-arm-static",
+        "/",
+        {"arm1176": "c"},
     ),
 )
 

@@ -167,6 +167,10 @@ def architectures() -> list[str]:
     return list(dict.fromkeys(level.architecture for level in LEVELS if level.architecture))
 
 
+# ARMv6 has no level of its own.
+LIMITS = {"arm": " && __ARM_ARCH >= 7"}
+
+
 def levels_header() -> str:
     """Return art_levels.h: an X-macro over the levels of the architecture that is compiled for."""
 
@@ -179,7 +183,7 @@ def levels_header() -> str:
         return "#define ART_EACH_LEVEL(X, ...) \\\n    " + " \\\n    ".join(entries)
 
     parts = [
-        f"#{'el' if i else ''}if defined(__{a}__)\n{listed(a)}"
+        f"#{'el' if i else ''}if defined(__{a}__){LIMITS.get(a, '')}\n{listed(a)}"
         for i, a in enumerate(architectures())
     ]
     return (

@@ -13,7 +13,7 @@
 #define ART_EACH_LEVEL(X, ...) \
     X(c, 0, 0, __VA_ARGS__) \
     X(neon_a64, ART_CPU_NEON | ART_CPU_VFPV4, 1, __VA_ARGS__)
-#elif defined(__arm__)
+#elif defined(__arm__) && __ARM_ARCH >= 7
 #define ART_EACH_LEVEL(X, ...) \
     X(c, 0, 0, __VA_ARGS__) \
     X(neon_a32, ART_CPU_NEON, 0, __VA_ARGS__) \

@@ -282,7 +282,7 @@ static void limited(int resource, int field, const char *name) {
         }
         rlim_t room = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + 200000;
         const struct rlimit limit = {room, room};
-        setrlimit((__rlimit_resource_t)resource, &limit);
+        setrlimit(resource, &limit);
         art_status status = art_engine_open(&engine, plan, bytes, &options, &err);
         int told = strstr(err.text, name) != NULL && strstr(err.text, "needs") != NULL &&
                    strstr(err.text, "--batch") != NULL;

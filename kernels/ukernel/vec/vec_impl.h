@@ -385,7 +385,7 @@ INLINE void take_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, s
     } else {
         IVDEP for (size_t c = 0; c < n; c++) {
             float v = x[c], m = y[c];
-            y[c] = (v > m) | (v != v) ? v : m;
+            y[c] = ((v > m) | (v != v)) ? v : m;
         }
     }
 }

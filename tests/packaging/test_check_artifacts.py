@@ -1,0 +1,148 @@
+"""The check of built files refuses what its name does not promise; made here, with any compiler."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from scripts import check_artifacts
+from scripts.check_artifacts import check
+from scripts.elf_facts import Code, NotElfError, read_elf
+from scripts.isa_scan import ARMV7, Instruction, encoding_of, extra_features
+
+TAG = "manylinux_2_34_aarch64"
+
+
+def wheel(
+    folder: Path, library: bytes | None, platform: str = TAG, tags: str = "cp311-abi3"
+) -> Path:
+    """Write a wheel with one extension and return its path."""
+    path = folder / f"armtrain-1-{tags}-{platform}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("armtrain-1.dist-info/WHEEL", f"Tag: {tags}-{platform}\n")
+        if library is not None:
+            archive.writestr("armtrain/_engine.abi3.so", library)
+    return path
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Return a shared library for this machine."""
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "one.c").write_text("int one(void) { return 1; }\n")
+    command = ["cc", "-shared", "-fPIC", "-o", "one.so", "one.c"]
+    subprocess.run(command, cwd=folder, check=True)
+    return (folder / "one.so").read_bytes()
+
+
+@pytest.mark.parametrize("platform", ["manylinux_2_34_armv7l", "manylinux_2_34_aarch64"])
+def test_renamed_wheel_is_refused(tmp_path: Path, library: bytes, platform: str) -> None:
+    """The name alone makes no ARM wheel; on an ARM machine one of the two is honest."""
+    problems = check(wheel(tmp_path, library, platform)).problems
+    machine = read_elf_of(tmp_path, library).machine
+    promised = check_artifacts.ABIS[platform.rsplit("_", 1)[1]].machine
+    refusal = f"armtrain/_engine.abi3.so is for {machine}, the name promises {promised}"
+    assert (refusal in problems) == (machine != promised)
+
+
+def read_elf_of(folder: Path, library: bytes) -> check_artifacts.ElfFacts:
+    """Return the facts of a library in memory."""
+    (folder / "facts.so").write_bytes(library)
+    return read_elf(folder / "facts.so")
+
+
+@pytest.mark.parametrize(
+    ("platform", "tags", "said"),
+    [
+        ("linux_arm64", "cp311-abi3", "platform linux_arm64 is none of"),
+        ("win_amd64", "cp311-abi3", "platform win_amd64 is none of"),
+        ("linux_aarch64", "cp311-abi3", "its tag names no C library version"),
+        (TAG, "cp311-cp311", "is tagged cp311-cp311, not cp311-abi3"),
+    ],
+)
+def test_wrong_tags_are_refused(tmp_path: Path, platform: str, tags: str, said: str) -> None:
+    problems = check(wheel(tmp_path, None, platform, tags)).problems
+    assert any(said in problem for problem in problems), problems
+
+
+def test_wheel_without_code_is_refused(tmp_path: Path) -> None:
+    assert "holds no compiled extension" in check(wheel(tmp_path, None)).problems
+
+
+def test_damaged_library_is_refused(tmp_path: Path, library: bytes) -> None:
+    for bad in (b"", b"text", library[:100], library[: len(library) // 2]):
+        (problem,) = check(wheel(tmp_path, bad)).problems
+        assert "ELF" in problem or "is for EM_" in problem
+
+
+def test_numpys_c_interface_is_refused(tmp_path: Path, library: bytes) -> None:
+    problems = check(wheel(tmp_path, library + b"_ARRAY_API")).problems
+    assert any("NumPy's C interface" in problem for problem in problems)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    for name in ("armtrain.zip", "armtrain-run-mips", "armtrain-1-cp311-abi3-linux_aarch64.whl"):
+        path = tmp_path / name
+        path.write_bytes(b"no archive")
+        assert check(path).problems
+
+
+def test_exit_codes_and_json(
+    tmp_path: Path,
+    library: bytes,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad = wheel(tmp_path, None)
+    assert check_artifacts.main([str(bad)]) == 1
+    assert "FAILED" in capsys.readouterr().out
+    assert check_artifacts.main([str(bad), "--json"]) == 1
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["name"] == bad.name
+    assert not told["ok"]
+    assert told["problems"]
+    monkeypatch.setattr(check_artifacts, "DIST", tmp_path / "empty")
+    assert check_artifacts.main([]) == 1
+    assert "make cross" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        check_artifacts.main(["--glibc", "new"])
+
+
+def test_facts_of_text_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "text.so").write_text("text")
+    with pytest.raises(NotElfError, match=r"text\.so is no"):
+        read_elf(tmp_path / "text.so")
+
+
+def test_addresses_belong_to_the_last_mapping_symbol() -> None:
+    code = Code((16, 32), (("a.c", "t"), ("b.c", "d")))
+    origins = [code.origin(address) for address in (0, 16, 31, 32, 99)]
+    assert origins == [("", ""), ("a.c", "t"), ("a.c", "t"), ("b.c", "d"), ("b.c", "d")]
+
+
+def test_encodings_are_in_the_order_of_the_file() -> None:
+    assert encoding_of("4e829420 ") == bytes.fromhex("2094824e")
+    assert encoding_of("f3af 8000") == bytes.fromhex("aff30080")
+    assert encoding_of("af f3 00 80") == bytes.fromhex("aff30080")
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "features"),
+    [
+        ("art_rows_4x2", "gemm_neonv4_a32.c", "+neon,+vfp4"),
+        ("art_rows_4x2", "gemm_neon_a32.c", "+neon"),
+        ("art_rows_4x2", "gemm_c.c", ""),
+        ("art_rows_4x2", "gemm_neon_a32.o", ""),
+        ("__memcpy_neon", "memcpy_neon.o", "+neon"),
+        ("__memcpy_neon", "cpu.c", ""),
+        ("memcpy", "memcpy.o", ""),
+    ],
+)
+def test_who_may_use_more(function: str, file: str, features: str) -> None:
+    """Files of a level, and functions outside the project that ask the processor first."""
+    instruction = Instruction(0, function, file, "t", b"", "")
+    assert extra_features(ARMV7, instruction) == features
