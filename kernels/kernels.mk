@@ -16,8 +16,8 @@ OPT ?= -O3 -g
 FLAGS_BASE_aarch64 = -march=armv8-a
 FLAGS_BASE_arm = -march=armv7-a+fp -mfloat-abi=hard
 
-# Files and inode numbers have 64 bits on every architecture.
-CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE_$(ARCH)) -D_FILE_OFFSET_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
+# File sizes, inode numbers and times have 64 bits on every architecture (a file dated after 2038).
+CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE_$(ARCH)) -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
   -Wstrict-prototypes -Wvla -fno-math-errno -fno-trapping-math -pthread -Ikernels -Ikernels/include $(WERROR)
 # Contraction is never left to chance: off everywhere, on only where every path fuses alike.
 CONTRACT_OFF = -ffp-contract=off
