@@ -7,9 +7,11 @@ packing problem, its solution addresses, and all of it a plan. A budget is compa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from armtrain.board.media import load_medium
 from armtrain.board.profile import load_board
 from armtrain.ir.program import Program
 from armtrain.limits import MAX_ARENA_BYTES
@@ -36,6 +38,7 @@ def plan(
     budget: int | str | None = None,
     board: str = "generic",
     threads: int | None = None,
+    storage: str | None = None,
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
 ) -> Plan:
@@ -54,6 +57,9 @@ def plan(
         Bytes that the arena may have: 1000000, '512 KiB', '1.5 GB'.
     board, threads : str, int
         Id or file of a board profile; threads to plan for, by default the board's.
+    storage : str, optional
+        Medium for swapping: an id of the board's storage table, or a profile file. It is recorded
+        with its rates; no plan swaps yet, so it changes no address.
 
     Raises
     ------
@@ -61,11 +67,12 @@ def plan(
         Layers do not go together; the arena is above the budget (the text says what would fit).
     """
     profile = load_board(board)
+    medium = None if storage is None else load_medium(storage, profile)
     compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
                        optimizer=optimizer, clip_norm=clip_norm, board=profile.id,
                        param_groups=param_groups)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
-    return _planned(_compiler(compiled, asked, train_only), budget)
+    return replace(_planned(_compiler(compiled, asked, train_only), budget), storage=medium)
 
 
 def _compiler(

@@ -51,6 +51,12 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.add_argument("--budget", type=size_bytes, metavar="B", help="largest arena, as in 2MiB")
     parser.add_argument("--board", metavar="ID", default="generic", help="id or profile file")
     parser.add_argument(
+        "--storage",
+        metavar="MEDIUM",
+        help="medium for swapping: an id of the board's storage table, as sd-ddr50, or a profile "
+        "file; recorded in the plan with its rates, changes nothing else while no plan swaps",
+    )
+    parser.add_argument(
         "--threads", type=at_least(1, MOST_U32), metavar="T", help="default: the board's big cores"
     )
     return parser
@@ -58,6 +64,7 @@ def add_parser(subparsers: Subparsers) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Compile and write; a plan beyond its budget raises DoesNotFitError."""
+    check_storage(args.storage, args.board)
     plan = compile_model(
         args.model,
         batch_size=args.batch,
@@ -69,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         budget=args.budget,
         board=args.board,
         threads=args.threads,
+        storage=args.storage,
     )
     plan.save(args.output)
     if args.json:
@@ -77,6 +85,27 @@ def run(args: argparse.Namespace) -> int:
         print(plan)
         print(f"\nwritten: {args.output}")
     return 0
+
+
+def check_storage(storage: str | None, board: str) -> None:
+    """Refuse a medium that the board does not have before anything is compiled.
+
+    Raises
+    ------
+    UsageError
+        With the media that the board has.
+    """
+    from armtrain.board.media import load_medium
+    from armtrain.board.profile import load_board
+    from armtrain.errors import PlanError
+
+    if storage is None:
+        return
+    profile = load_board(board)
+    try:
+        load_medium(storage, profile)
+    except PlanError as error:
+        raise UsageError(str(error)) from None
 
 
 def compile_model(

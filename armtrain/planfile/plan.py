@@ -135,6 +135,7 @@ class Plan(PlanData):
             "batch_size": self.batch_size,
             "threads": self.threads,
             "board": self.program.board,
+            "storage": None if self.storage is None else vars(self.storage),
             "loss": self.program.loss,
             "optimizer": self.program.optimizer,
             "clip_norm": self.program.clip_norm,
