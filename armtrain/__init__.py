@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from armtrain.errors import (
+    ArgumentError,
     ArmtrainError,
     DataError,
     DoesNotFitError,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "ArgumentError",
     "ArmtrainError",
     "DataError",
     "DoesNotFitError",

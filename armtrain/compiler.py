@@ -7,11 +7,14 @@ packing problem, its solution addresses, and all of it a plan. A budget is compa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from armtrain.board.media import load_medium
 from armtrain.board.profile import load_board
 from armtrain.ir.program import Program
+from armtrain.limits import MAX_ARENA_BYTES
 from armtrain.memory.budget import parse_bytes
 from armtrain.nn.losses import Loss
 from armtrain.nn.module import Module
@@ -35,6 +38,7 @@ def plan(
     budget: int | str | None = None,
     board: str = "generic",
     threads: int | None = None,
+    storage: str | None = None,
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
 ) -> Plan:
@@ -53,6 +57,9 @@ def plan(
         Bytes that the arena may have: 1000000, '512 KiB', '1.5 GB'.
     board, threads : str, int
         Id or file of a board profile; threads to plan for, by default the board's.
+    storage : str, optional
+        Medium for swapping: an id of the board's storage table, or a profile file. It is recorded
+        with its rates; no plan swaps yet, so it changes no address.
 
     Raises
     ------
@@ -60,11 +67,12 @@ def plan(
         Layers do not go together; the arena is above the budget (the text says what would fit).
     """
     profile = load_board(board)
-    compiled = partial(compile_program, net, input_shape=tuple(input_shape), loss=loss,
+    medium = None if storage is None else load_medium(storage, profile)
+    compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
                        optimizer=optimizer, clip_norm=clip_norm, board=profile.id,
                        param_groups=param_groups)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
-    return _planned(_compiler(compiled, asked, train_only), budget)
+    return replace(_planned(_compiler(compiled, asked, train_only), budget), storage=medium)
 
 
 def _compiler(
@@ -86,6 +94,6 @@ def _planned(compile_variant: Compile, budget: int | str | None) -> Plan:
     """Place a program's storages and compare the arena with the budget."""
     budget_bytes = None if budget is None else parse_bytes(budget)
     data = assemble(compile_variant(Variant()), budget_bytes=budget_bytes)
-    if budget_bytes is not None and data.arena_bytes > budget_bytes:
+    if data.arena_bytes > min(budget_bytes or MAX_ARENA_BYTES, MAX_ARENA_BYTES):
         raise does_not_fit(data, budget_bytes, compile_variant)
     return Plan.of(data)

@@ -6,6 +6,7 @@ Every message says what was refused, the numbers, and what would work.
 from __future__ import annotations
 
 __all__ = [
+    "ArgumentError",
     "ArmtrainError",
     "DataError",
     "DoesNotFitError",
@@ -22,6 +23,12 @@ class ArmtrainError(Exception):
     """Base of all errors raised on purpose by armtrain; `exit_code` is the command line's."""
 
     exit_code = 1
+
+
+class ArgumentError(ArmtrainError, ValueError):
+    """An argument is of the wrong kind or out of its range."""
+
+    exit_code = 2
 
 
 class ShapeError(ArmtrainError):

@@ -54,8 +54,8 @@ FLAGS_BASE = $(FLAGS_BASE_$(ARCH))
 MAX_PAGE = -Wl,-z,max-page-size=65536
 LDFLAGS_BASE = $(if $(filter aarch64 arm%,$(ARCH)),$(MAX_PAGE))
 
-# Files and inode numbers have 64 bits on every architecture.
-CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
+# File sizes, inode numbers and times have 64 bits on every architecture (a file dated after 2038).
+CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
   -Wstrict-prototypes -Wvla -fno-math-errno -fno-trapping-math -pthread -Ikernels -Ikernels/include $(WERROR)
 # Contraction is never left to chance: off everywhere, on only where every path fuses alike.
 CONTRACT_OFF = -ffp-contract=off

@@ -37,6 +37,9 @@ FILES = (
     "/sys/devices/system/cpu/cpu*/cache/index*/size",
     "/sys/devices/system/cpu/cpu*/cache/index*/type",
 )
+# Files of control groups, versions 1 and 2.
+GROUP_FILES_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat")
+GROUP_FILES_2 = ("memory.max", "memory.current", "memory.stat")
 # What must not leave the board: pattern and what stands in its place.
 PRIVATE = (
     (re.compile(rb"(?im)^serial\s*:.*\n"), b""),
@@ -95,6 +98,27 @@ def system() -> str:
     return "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
 
 
+def memory_groups() -> list[str]:
+    """Return the files of the control groups that bound this process's memory, outermost last."""
+    try:
+        with open("/proc/self/cgroup") as file:
+            lines = [line.strip().split(":", 2) for line in file]
+    except OSError:
+        return []
+    found = []
+    for number, controllers, path in (line for line in lines if len(line) == 3):
+        first = "memory" in controllers.split(",")
+        if not first and number != "0":
+            continue
+        base = "/sys/fs/cgroup/memory" if first else "/sys/fs/cgroup"
+        names = GROUP_FILES_1 if first else GROUP_FILES_2
+        folder = os.path.normpath(base + path)
+        while folder.startswith(base):
+            found += [os.path.join(folder, name) for name in names]
+            folder = os.path.dirname(folder)
+    return [*found, "/proc/self/cgroup"]
+
+
 def throttling_word() -> bytes:
     """Return what the firmware says of throttling; nothing on other boards."""
     try:
@@ -109,7 +133,7 @@ def capture(folder: str) -> int:
     """Write the folder and return how many files it has."""
     os.makedirs(folder)
     written = 0
-    for pattern in FILES:
+    for pattern in (*FILES, *memory_groups()):
         for path in sorted(glob.glob(pattern)):
             try:
                 with open(path, "rb") as file:

@@ -2,9 +2,9 @@
 
 Usage: python scripts/gen_c_headers.py [--check]
 
-`armtrain/planfile/format.py` becomes `kernels/include/art_plan.h`, `armtrain/ir/ops.py` and the
-enums of `armtrain/ir/program.py` become `kernels/include/art_ops.def` and `art_ops.h`,
-`armtrain/board/levels.py` becomes `kernels/include/art_levels.h` and `kernels/levels.mk`.
+`armtrain/planfile/format.py` becomes `kernels/include/art_plan.h`, `armtrain/limits.py` becomes
+`art_limits.h`, `armtrain/ir/ops.py` and the enums of `armtrain/ir/program.py` become `art_ops.def`
+and `art_ops.h`, `armtrain/board/levels.py` becomes `art_levels.h` and `kernels/levels.mk`.
 `--check` writes nothing and exits 1 when a file is stale.
 """
 
@@ -20,8 +20,9 @@ sys.path.insert(0, str(ROOT))
 
 from armtrain.board.levels import LEVELS, Level  # noqa: E402
 from armtrain.dtypes import ALIGNMENT, DType  # noqa: E402
-from armtrain.ir.ops import OPS, Access  # noqa: E402
+from armtrain.ir.ops import OPS, Access, AttrSpec  # noqa: E402
 from armtrain.ir.program import InitKind, Phase, Role  # noqa: E402
+from armtrain.limits import LIMITS, MIN_FLOAT  # noqa: E402
 from armtrain.planfile import format as fmt  # noqa: E402
 
 NOTE = (
@@ -101,6 +102,17 @@ def plan_header() -> str:
     )
 
 
+def limits_header() -> str:
+    """Return the text of art_limits.h."""
+    lines = [
+        f"#define ART_{limit.name} {limit.value}{'u' if limit.value < 2**32 else 'ull'}"
+        f" /* {limit.comment} */"
+        for limit in LIMITS
+    ]
+    lines.append(f"#define ART_MIN_FLOAT {MIN_FLOAT!r} /* smallest attribute but 0 */")
+    return NOTE + "#ifndef ART_LIMITS_H\n#define ART_LIMITS_H\n" + "\n".join(lines) + "\n#endif\n"
+
+
 def ops_def() -> str:
     """Return the X-macro list: ART_OP(NAME, name, code, operands, attributes)."""
     lines = [
@@ -119,21 +131,27 @@ def inplace_pairs() -> list[str]:
     ]
 
 
+def attr_text(spec: AttrSpec) -> str:
+    """Return the C initialiser of an attribute's name, kind and range."""
+    return f"{{\"{spec.name}\", '{spec.kind}', {float(spec.low)!r}, {float(spec.high)!r}}}"
+
+
 def ops_header() -> str:
-    """Return art_ops.h: opcode enum, slot numbers and per-slot access strings."""
+    """Return art_ops.h: opcode enum, slot numbers, per-slot access and attribute ranges."""
     lines = ["#ifndef ART_OPS_H\n#define ART_OPS_H\n", "enum {"]
     lines += [f"    ART_OP_{c.name} = {c.value}," for c in OPS]
     lines += [f"    ART_OP_END = {max(OPS) + 1},", "};", ""]
     lines += [f"enum {{ ART_ACCESS_{a.name} = {a.value} }};" for a in Access if a.name]
+    lines.append(f"#define ART_MAX_ATTRS {max(len(s.attrs) for s in OPS.values())}")
     lines += ["#define ART_ACCESS_OPTIONAL 8", ""]
     for code, spec in OPS.items():
         slots = [f"ART_{code.name}_{o.name.upper()} = {i}" for i, o in enumerate(spec.operands)]
         slots += [f"ART_{code.name}_A_{a.name.upper()} = {i}" for i, a in enumerate(spec.attrs)]
         lines.append("enum { " + ", ".join(slots) + " };")
         access = ", ".join(str(int(o.access) | (8 if o.optional else 0)) for o in spec.operands)
-        kinds = "".join(a.kind for a in spec.attrs)
+        attrs = ", ".join(attr_text(a) for a in spec.attrs) or "{0}"
         lines.append(f"#define ART_{code.name}_ACCESS {{{access}}}")
-        lines.append(f'#define ART_{code.name}_ATTR_KINDS "{kinds}"')
+        lines.append(f"#define ART_{code.name}_ATTRS {{{attrs}}}")
     lines += ["", "/* X(NAME, output slot, input slot): may share one storage. */"]
     lines.append("#define ART_INPLACE_PAIRS(X) " + " ".join(inplace_pairs()))
     return NOTE + "\n".join(lines) + "\n\n#endif\n"
@@ -192,6 +210,7 @@ def main(argv: list[str]) -> int:
     """Write or check all generated files."""
     outputs = {
         "include/art_plan.h": plan_header(),
+        "include/art_limits.h": limits_header(),
         "include/art_ops.def": ops_def(),
         "include/art_ops.h": ops_header(),
         "include/art_levels.h": levels_header(),

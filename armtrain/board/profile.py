@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 
 from armtrain.board.cores import load_cores
 from armtrain.board.files import NOT_BOARDS, built_in
@@ -18,13 +19,11 @@ from armtrain.board.sections import (
     Throttling,
     Toolchain,
 )
-from armtrain.errors import PlanError, StorageError
+from armtrain.errors import ArgumentError, PlanError, StorageError
 from armtrain.files import read_regular
+from armtrain.limits import MAX_THREADS
 
 __all__ = ["Board", "board_ids", "load_board"]
-
-MAX_THREADS = 64
-"""Most threads that the engine's pool has room for."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +135,13 @@ def load_board(id_or_path: str) -> Board:
 
     Raises
     ------
+    ArgumentError
+        There is no such profile; with similar and all known ids.
     PlanError
-        When there is no such profile, with the known ids, or it is not valid.
+        The profile is not valid.
     """
+    if not isinstance(id_or_path, str):
+        raise ArgumentError(f"a board is an id or the path of a profile, got {id_or_path!r}")
     if id_or_path.endswith(".toml"):
         try:
             content = read_regular(id_or_path, "the board profile ").decode()
@@ -149,9 +152,11 @@ def load_board(id_or_path: str) -> Board:
         return _parse(content, f"'{id_or_path}'")
     known = board_ids()
     if id_or_path not in known:
-        raise PlanError(
-            f"there is no board '{id_or_path}': known are {', '.join(known)}, or name a profile "
-            "file ending in .toml"
+        close = get_close_matches(id_or_path, known, n=3, cutoff=0.4)
+        hint = f"similar are {', '.join(close)}; " if close else ""
+        raise ArgumentError(
+            f"there is no board {id_or_path!r}: {hint}known are {', '.join(known)}, or name a "
+            "profile file ending in .toml"
         )
     text = (built_in() / f"{id_or_path}.toml").read_text(encoding="utf-8")
     return _parse(text, f"'{id_or_path}'")

@@ -8,7 +8,8 @@ import math
 import sys
 from typing import TYPE_CHECKING, Any
 
-from armtrain.errors import ArmtrainError, DataError, PlanError
+from armtrain.errors import ArgumentError, ArmtrainError, DataError
+from armtrain.limits import MAX_DIM
 
 if TYPE_CHECKING:
     from armtrain.runtime.progress import Progress
@@ -84,7 +85,7 @@ def path_text(text: str) -> str:
 def shape(text: str) -> tuple[int, ...]:
     """Argument type: '3x32x32' to (3, 32, 32)."""
     parts = text.lower().split("x")
-    if not all(p.isdecimal() and int(p) for p in parts):
+    if not all(p.isdecimal() and len(p) <= 10 and 0 < int(p) <= MAX_DIM for p in parts):
         raise argparse.ArgumentTypeError(f"'{text}' is no shape; write it as 3x32x32")
     return tuple(map(int, parts))
 
@@ -105,7 +106,7 @@ def size_bytes(text: str) -> int:
 
     try:
         return parse_bytes(text)
-    except PlanError as error:
+    except ArgumentError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 

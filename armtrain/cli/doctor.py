@@ -146,6 +146,7 @@ def _facts(f: Findings) -> dict[str, Any]:
         "cores": _cores(f),
         "isa": _isa(f),
         "wheel_tag": f.detection.architecture,
+        "kernel_bits": m.kernel_bits,
         "page_size": m.page_bytes,
         "kernels": {
             "level": f.kernels.level,
@@ -156,6 +157,7 @@ def _facts(f: Findings) -> dict[str, Any]:
         "memory": {
             "total_bytes": m.memory_total_bytes,
             "available_bytes": m.memory_available_bytes,
+            "usable_bytes": m.memory_usable_bytes,
             "swap_bytes": m.swap_total_bytes,
             "zram_bytes": health.zram_bytes,
             "cgroup_limit_bytes": m.cgroup_limit_bytes,
@@ -235,21 +237,22 @@ def _print(facts: dict[str, Any], f: Findings) -> None:
     """Print the report for people."""
     m, found = f.machine, f.hindrances
     usable = facts.get("usable_cpus", m.cpus_usable)
-    limit = "no limit" if m.cgroup_limit_bytes is None else _size(m.cgroup_limit_bytes)
+    pages = f"pages of {m.page_bytes} B"
     cores = ", ".join(f"{len(run['cpus'])} x {run['core']}" for run in _cores(f))
     rows = [
         ("armtrain", f"{facts['version']} (Python {facts['python_version']})"),
         ("machine", m.model or "unknown"),
         ("board profile", f"{f.detection.board.id}: {f.detection.reason}"),
         ("cores", cores),
-        ("kernel", f"{m.kernel_release}, {m.architecture}, pages of {m.page_bytes} B"),
+        ("kernel", f"{m.kernel_release}, {m.kernel_bits}-bit ({m.architecture}), {pages}"),
         ("userland", f"{m.userland_bits}-bit, {_isa(f)}"),
         ("processor features", " ".join(f.kernels.cpu_features) or "none that kernels use"),
         ("kernel level", f"{f.kernels.level}: {f.kernels.reason}"),
         ("processors", f"{usable} usable of {m.cpus_online}"),
         ("memory available", f"{_size(m.memory_available_bytes)} of {_size(m.memory_total_bytes)}"),
-        ("swap of the system", _size(m.swap_total_bytes)),
-        ("control group limit", limit),
+        ("swap of the system", _swap(f)),
+        ("control group limit", _group(m)),
+        ("memory for training", _size(m.memory_usable_bytes)),
         ("storage here", _storage(f)),
         ("clock", _clock(f.health)),
         ("throttling", _throttling(f.health)),
@@ -261,6 +264,19 @@ def _print(facts: dict[str, Any], f: Findings) -> None:
         print(f"warning: {hindrance.problem}\n         {hindrance.remedy}")
     if not found:
         print("no hindrance found")
+
+
+def _swap(f: Findings) -> str:
+    """Return the swap of the system, and how much of it is compressed memory."""
+    zram = f.health.zram_bytes
+    return _size(f.machine.swap_total_bytes) + (f", {_size(zram)} of it zram" if zram else "")
+
+
+def _group(m: Machine) -> str:
+    """Return the tightest limit of the control groups and what is used of it."""
+    if m.cgroup_limit_bytes is None:
+        return "no limit"
+    return f"{_size(m.cgroup_limit_bytes)}, {_size(m.cgroup_used_bytes)} of it in use"
 
 
 def _storage(f: Findings) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import (
@@ -17,6 +18,7 @@ from armtrain.cli.common import (
     size_bytes,
 )
 from armtrain.cli.parser import Parser, describe_losses, describe_models, describe_optimizers
+from armtrain.errors import DoesNotFitError
 
 if TYPE_CHECKING:
     from armtrain.planfile.plan import Plan
@@ -49,6 +51,12 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.add_argument("--budget", type=size_bytes, metavar="B", help="largest arena, as in 2MiB")
     parser.add_argument("--board", metavar="ID", default="generic", help="id or profile file")
     parser.add_argument(
+        "--storage",
+        metavar="MEDIUM",
+        help="medium for swapping: an id of the board's storage table, as sd-ddr50, or a profile "
+        "file; recorded in the plan with its rates, changes nothing else while no plan swaps",
+    )
+    parser.add_argument(
         "--threads", type=at_least(1, MOST_U32), metavar="T", help="default: the board's big cores"
     )
     return parser
@@ -56,6 +64,7 @@ def add_parser(subparsers: Subparsers) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Compile and write; a plan beyond its budget raises DoesNotFitError."""
+    check_storage(args.storage, args.board)
     plan = compile_model(
         args.model,
         batch_size=args.batch,
@@ -67,6 +76,7 @@ def run(args: argparse.Namespace) -> int:
         budget=args.budget,
         board=args.board,
         threads=args.threads,
+        storage=args.storage,
     )
     plan.save(args.output)
     if args.json:
@@ -75,6 +85,27 @@ def run(args: argparse.Namespace) -> int:
         print(plan)
         print(f"\nwritten: {args.output}")
     return 0
+
+
+def check_storage(storage: str | None, board: str) -> None:
+    """Refuse a medium that the board does not have before anything is compiled.
+
+    Raises
+    ------
+    UsageError
+        With the media that the board has.
+    """
+    from armtrain.board.media import load_medium
+    from armtrain.board.profile import load_board
+    from armtrain.errors import PlanError
+
+    if storage is None:
+        return
+    profile = load_board(board)
+    try:
+        load_medium(storage, profile)
+    except PlanError as error:
+        raise UsageError(str(error)) from None
 
 
 def compile_model(
@@ -94,7 +125,9 @@ def compile_model(
     if model.startswith("zoo:"):
         found = zoo_entry(model.removeprefix("zoo:"))
         options["loss"] = found.loss() if loss is None else make_loss(loss)
-        return plan(found.build(), input_shape=input_shape or found.input_shape, **options)
+        return _in_options(
+            plan, found.build(), input_shape=input_shape or found.input_shape, **options
+        )
     path, name = model_file(model)
     options["loss"] = make_loss(loss or "cross_entropy")
     with user_code(path):
@@ -103,4 +136,14 @@ def compile_model(
             raise UsageError(
                 f"MODEL '{model}' has no shape of its own: add --input-shape, as in 3x32x32"
             )
-        return plan(net, input_shape=input_shape, **options)
+        return _in_options(plan, net, input_shape=input_shape, **options)
+
+
+def _in_options(plan: Callable[..., Plan], net: Any, **options: Any) -> Plan:
+    """Plan; a refusal of the budget names options instead of Python's arguments."""
+    from armtrain.planfile.refuse import OPTIONS, OverBudgetError
+
+    try:
+        return plan(net, **options)
+    except OverBudgetError as error:
+        raise DoesNotFitError(error.text(OPTIONS)) from None

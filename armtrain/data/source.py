@@ -85,6 +85,8 @@ def _shape_hint(have: tuple[int, ...], want: tuple[int, ...]) -> str:
     """Suggest how samples of another shape become the wanted ones."""
     if len(have) == 3 == len(want) and (have[2], *have[:2]) == want:
         return "images look channels-last: use x.transpose(0, 3, 1, 2)"
+    if not have:
+        return f"reshape the data to (n, {', '.join(map(str, want))})"
     return f"reshape the data, or plan the model with --input-shape {'x'.join(map(str, have))}"
 
 
@@ -123,7 +125,7 @@ class TableSource:
         if not targets:
             return
         if self.y is None:
-            raise DataError(f"{self.name} has no targets (y), only inputs: add an array y")
+            raise DataError(f"{self.name} has no targets (y), only inputs: give both, as (x, y)")
         self._labels = bool(expected.n_classes)
         if self._labels:
             check_label_dtype(self.y)

@@ -15,13 +15,15 @@ from armtrain.data.npz import open_npz
 from armtrain.data.random import RandomSource, Sampler
 from armtrain.data.source import Source, TableSource
 from armtrain.errors import DataError
+from armtrain.limits import MAX_SAMPLES, MAX_UINT64
 
 __all__ = ["FORMS", "Data", "Spec", "open_data", "open_table", "parse_spec"]
 
-Data = str | tuple[Any, Any] | NDArray[Any] | Source
+Data = str | tuple[Any, Any] | NDArray[Any] | list[Any] | Source
 """What users may pass: a SPEC, arrays (x, y), an array x for predictions, or an open source."""
 
 _RANDOM_BATCHES = 4
+_RANDOM_RANGES = {"samples": (1, MAX_SAMPLES), "seed": (0, MAX_UINT64)}
 
 FORMS: tuple[tuple[str, str], ...] = (
     ("digits[:PART]", f"embedded 8x8 digits, fixed 80/20 split; PART is {', '.join(PARTS)}"),
@@ -70,11 +72,12 @@ def _random_options(text: str, rest: str) -> dict[str, int]:
     options: dict[str, int] = {}
     for word in rest.split(",") if rest else ():
         key, _, value = word.partition("=")
-        smallest = {"samples": 1, "seed": 0}.get(key)
-        if smallest is None or not value.isdecimal() or int(value) < smallest or key in options:
+        smallest, largest = _RANDOM_RANGES.get(key, (1, 0))
+        decimal = value.isdecimal() and len(value) <= len(str(MAX_UINT64))
+        if not decimal or not smallest <= int(value) <= largest or key in options:
             raise DataError(
-                f"'{text}': options of random are samples=N (at least 1) and seed=S, as in "
-                "random:samples=48,seed=3"
+                f"'{text}': options of random are samples=N (1 to {MAX_SAMPLES}) and seed=S (0 to "
+                f"{MAX_UINT64}), as in random:samples=48,seed=3"
             )
         options[key] = int(value)
     return options
@@ -105,7 +108,7 @@ def open_data(data: Data, sample: Sampler, batch_size: int) -> Source:
     Parameters
     ----------
     data : str, tuple of arrays, array or Source
-        A SPEC, (x, y), x alone, or an open source, which is passed through.
+        A SPEC, (x, y), x alone (an array or a list), or an open source, which is passed through.
     sample : callable
         The engine's generator of `random:` samples.
     batch_size : int
@@ -120,10 +123,21 @@ def open_data(data: Data, sample: Sampler, batch_size: int) -> Source:
     if isinstance(data, tuple):
         if len(data) != 2:
             raise DataError(f"data are a pair of arrays (x, y), {len(data)} were given")
-        x, y = (np.asarray(a) for a in data)
+        x, y = _array("x", data[0]), _array("y", data[1])
         return TableSource("arrays", ArrayColumn("x", x), ArrayColumn("y", y))
-    if isinstance(data, np.ndarray):
-        return TableSource("array", ArrayColumn("x", data), None)
+    if isinstance(data, list) or hasattr(data, "__array__"):
+        return TableSource("x alone", ArrayColumn("x", _array("x", data)), None)
     if hasattr(data, "read") and hasattr(data, "check"):
         return data
-    raise DataError(f"data of type {type(data).__name__} are unknown; give a SPEC or (x, y)")
+    raise DataError(
+        f"data of type {type(data).__name__} are unknown; give arrays (x, y), an array x alone for "
+        "predictions, or a SPEC such as 'digits' or 'npz:FILE'"
+    )
+
+
+def _array(name: str, data: Any) -> NDArray[Any]:
+    """Return data as an array."""
+    try:
+        return np.asarray(data)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} is no array of samples of one shape: {error}") from None

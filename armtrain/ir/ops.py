@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 
+from armtrain.limits import MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT
+
 __all__ = ["OPS", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
 
 
@@ -76,10 +78,22 @@ class OperandSpec:
 
 @dataclass(frozen=True)
 class AttrSpec:
-    """One attribute slot of 8 bytes: `kind` is 'i' (int64) or 'f' (float64)."""
+    """One attribute slot of 8 bytes.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        'i' (int64) or 'f' (float64).
+    low, high : int or float
+        The range of its values, both ends included. A float is used as a float32, so that one
+        below `MIN_FLOAT` must be 0 or is refused.
+    """
 
     name: str
     kind: str
+    low: int | float
+    high: int | float
 
 
 @dataclass(frozen=True)
@@ -112,14 +126,32 @@ def _operands(text: str) -> tuple[OperandSpec, ...]:
     return tuple(slots)
 
 
+_BELOW_ONE = 1.0 - 2.0**-53
+_ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
+    "size": ("i", 1, MAX_WINDOW),
+    "pad": ("i", 0, MAX_WINDOW),
+    "flag": ("i", 0, 1),
+    "slot": ("i", 0, MAX_RECORDS - 1),
+    "stream": ("i", -(2**63), 2**63 - 1),
+    "share": ("f", 0.0, 1.0),
+    "part": ("f", 0.0, _BELOW_ONE),
+    "rate": ("f", 0.0, MAX_FLOAT),
+    "real": ("f", -MAX_FLOAT, MAX_FLOAT),
+    "norm": ("f", MIN_FLOAT, MAX_FLOAT),
+}
+"""Word of an attribute in the table below -> kind and range."""
+
+
 def _attrs(text: str) -> tuple[AttrSpec, ...]:
-    """Parse 'stride_h:i eps:f' into attribute slots."""
-    return tuple(AttrSpec(*word.split(":")) for word in text.split())
+    """Parse 'stride_h:size eps:rate' into attribute slots."""
+    words = (word.split(":") for word in text.split())
+    return tuple(AttrSpec(name, *_ATTR_TYPES[kind]) for name, kind in words)
 
 
-_CONV = "stride_h:i stride_w:i pad_h:i pad_w:i dil_h:i dil_w:i groups:i"
-_MAXPOOL = "kernel_h:i kernel_w:i stride_h:i stride_w:i pad_h:i pad_w:i dil_h:i dil_w:i"
-_AVGPOOL = "kernel_h:i kernel_w:i stride_h:i stride_w:i pad_h:i pad_w:i count_include_pad:i"
+_STRIDES = "stride_h:size stride_w:size pad_h:pad pad_w:pad"
+_CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size"
+_MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size"
+_AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag"
 
 # (code, operands, attributes, in-place pairs, summary)
 _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
@@ -136,14 +168,14 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
     (
         OpCode.BATCHNORM2D_FWD,
         "x:R gamma:R? beta:R? mean:RW? var:RW? y:W save_mean:W save_invstd:W ws:S?",
-        "eps:f momentum:f",
+        "eps:rate momentum:share",
         "",
         "batch statistics; mean/var running, var unbiased; momentum weighs the new value",
     ),
     (
         OpCode.BATCHNORM2D_EVAL,
         "x:R gamma:R? beta:R? mean:R var:R y:W",
-        "eps:f",
+        "eps:rate",
         "y=x",
         "y = (x - mean) / sqrt(var + eps) * gamma + beta",
     ),
@@ -157,7 +189,7 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
     (
         OpCode.BATCHNORM2D_EVAL_GRAD,
         "x:R? gamma:R? mean:R var:R dy:R dx:W? dgamma:W? dbeta:W? ws:S?",
-        "eps:f",
+        "eps:rate",
         "dx=dy",
         "gradient with frozen statistics; x only for dgamma",
     ),
@@ -168,11 +200,11 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
     (
         OpCode.DROPOUT_FWD,
         "x:R y:W",
-        "p:f stream:i",
+        "p:share stream:stream",
         "y=x",
         "y = x / (1-p) where random(seed, step, stream, element) >= p, else 0",
     ),
-    (OpCode.DROPOUT_GRAD, "dy:R dx:W", "p:f stream:i", "dx=dy", "same mask as forward"),
+    (OpCode.DROPOUT_GRAD, "dy:R dx:W", "p:share stream:stream", "dx=dy", "same mask as forward"),
     (OpCode.ADD, "a:R b:R y:W", "", "y=a y=b", "y = a + b, same shape"),
     (OpCode.COPY, "x:R y:W", "", "", "y = x"),
     (OpCode.NHWC_TO_NCHW, "x:R y:W", "", "", "x[N,H,W,C] to y[N,C*H*W] in torch's flatten order"),
@@ -199,25 +231,25 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
         "mean over all elements of (y-target)^2",
     ),
     (OpCode.MSE_EVAL, "y:R target:R loss:W ws:S?", "", "", "loss f64[1]"),
-    (OpCode.GRAD_SUMSQ, "g:R acc:RW ws:S?", "index:i", "", "acc[index] = sum of squares, f64"),
+    (OpCode.GRAD_SUMSQ, "g:R acc:RW ws:S?", "index:slot", "", "acc[index] = sum of squares, f64"),
     (
         OpCode.CLIP_SCALE,
         "acc:R scale:W",
-        "max_norm:f",
+        "max_norm:norm",
         "",
         "scale f32[1] = min(1, max_norm / (sqrt(sum acc) + 1e-6))",
     ),
     (
         OpCode.SGD_STEP,
         "w:RW g:R momentum:RW? scale:R?",
-        "lr:f momentum:f dampening:f weight_decay:f nesterov:i",
+        "lr:rate momentum:rate dampening:real weight_decay:rate nesterov:flag",
         "",
         "torch.optim.SGD; first step sets the buffer to the gradient",
     ),
     (
         OpCode.ADAM_STEP,
         "w:RW g:R m:RW v:RW scale:R?",
-        "lr:f beta1:f beta2:f eps:f weight_decay:f",
+        "lr:rate beta1:part beta2:part eps:rate weight_decay:rate",
         "",
         "torch.optim.Adam; eps is added to the bias-corrected root",
     ),

@@ -16,12 +16,12 @@ from armtrain.ir.graph import (
     NodeKind,
     Pair,
 )
+from armtrain.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
 
 __all__ = ["infer_shape", "window_output"]
 
 Shape = tuple[int, ...]
 Params = Mapping[str, Shape]
-LARGEST_DIM = 2**32 - 1
 
 
 def window_output(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -37,6 +37,19 @@ def _image(what: str, shape: Shape) -> Shape:
             "give input_shape=(channels, height, width) and flatten only after it"
         )
     return shape
+
+
+def _check_image(what: str, shape: Shape) -> None:
+    """Refuse images with more pixels than kernels count."""
+    if len(shape) != 4:
+        return
+    rows, places = shape[0] * shape[2] * shape[3], max(shape[2:])
+    if rows > MAX_ROWS or places > MAX_SIDE:
+        raise ShapeError(
+            f"{what}: a value of shape {shape} has {rows:,d} pixels in all images and sides up to "
+            f"{places:,d}; at most {MAX_ROWS:,d} pixels and sides of {MAX_SIDE:,d} are possible; "
+            "use a smaller batch or smaller images"
+        )
 
 
 def _sliding(
@@ -177,6 +190,11 @@ def infer_shape(name: str, attrs: Attrs, inputs: tuple[Shape, ...], params: Para
     what = f"layer '{name}' ({attrs.kind.value})"
     shape = _RULES[attrs.kind](what, inputs, attrs, params)
     for dims in (shape, *params.values()):
-        if max(dims, default=1) > LARGEST_DIM:
-            raise ShapeError(f"{what}: a dimension of {dims} is larger than {LARGEST_DIM}")
+        if max(dims, default=1) > MAX_DIM:
+            raise ShapeError(
+                f"{what}: a dimension of {dims} is larger than {MAX_DIM}; use fewer features or "
+                "a smaller batch"
+            )
+    for dims in (*inputs, shape):
+        _check_image(what, dims)
     return shape

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Pair
+from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_WINDOW, MIN_FLOAT
+from armtrain.values import as_integer, integer, real
 
-__all__ = ["pair", "positive", "refuse_unless"]
+__all__ = ["pair", "positive", "rate", "refuse_unless"]
 
 
-def positive(what: str, value: object) -> int:
-    """Return `value` if it is an integer of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{what} needs an integer >= 1, got {value!r}")
-    return value
+def positive(what: str, value: object, most: int = MAX_DIM) -> int:
+    """Return `value` as an int if it is an integer from 1 to `most`."""
+    return integer(what, value, 1, most)
+
+
+def rate(what: str, value: object, high: float = MAX_FLOAT) -> float:
+    """Return `value` as a float if it is a number from 0 to `high`."""
+    return real(what, value, 0.0, high, MIN_FLOAT)
 
 
 def pair(what: str, value: object, least: int) -> Pair:
     """Return (height, width) of an integer or a pair of integers of at least `least`."""
-    both = value if isinstance(value, tuple | list) else (value, value)
-    if len(both) != 2 or not all(
-        isinstance(n, int) and not isinstance(n, bool) and n >= least for n in both
-    ):
-        raise ValueError(
-            f"{what} needs an integer >= {least} or a pair (height, width) of them, got {value!r}"
-        )
-    return both[0], both[1]
+    given = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    both = [as_integer(n) for n in given]
+    if len(both) == 2:
+        height, width = both
+        if height is not None and width is not None and _in_window(least, height, width):
+            return height, width
+    raise ArgumentError(
+        f"{what} needs an integer from {least} to {MAX_WINDOW} or a pair (height, width) of them, "
+        f"got {value!r}"
+    )
+
+
+def _in_window(least: int, *numbers: int) -> bool:
+    """Tell whether all numbers are in the range of a window's arguments."""
+    return all(least <= n <= MAX_WINDOW for n in numbers)
 
 
 def refuse_unless(what: str, value: object, only: object) -> None:
     """Refuse an argument that has one available value only."""
-    if value != only or isinstance(value, bool) != isinstance(only, bool):
-        raise ValueError(f"{what}={value!r} is not available; use {only!r}")
+    number = as_integer(value) if isinstance(only, int) and not isinstance(only, bool) else None
+    plain = value if number is None else number
+    if type(plain) is not type(only) or plain != only:
+        raise ArgumentError(f"{what}={value!r} is not available; use {only!r}")

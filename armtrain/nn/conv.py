@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Conv2dAttrs, Pair
+from armtrain.limits import MAX_WINDOW
 from armtrain.nn.arguments import pair, positive, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Parameter, uniform_fan_in
@@ -46,28 +48,28 @@ class Conv2d(Module):
         self.stride = pair("Conv2d: stride", stride, 1)
         self.dilation = pair("Conv2d: dilation", dilation, 1)
         self.padding = self._padding(padding)
-        self.groups = positive("Conv2d: groups", groups)
+        self.groups = positive("Conv2d: groups", groups, MAX_WINDOW)
         refuse_unless("Conv2d: padding_mode", padding_mode, "zeros")
-        if in_channels % groups or out_channels % groups:
-            raise ValueError(
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ArgumentError(
                 f"Conv2d: groups={groups} must divide in_channels={in_channels} and "
                 f"out_channels={out_channels}"
             )
-        shape = (out_channels, in_channels // groups, *self.kernel_size)
+        shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
         init = uniform_fan_in(shape[1] * shape[2] * shape[3])
         self.weight = Parameter(shape, init)
-        self.bias = Parameter((out_channels,), init) if bias else None
+        self.bias = Parameter((self.out_channels,), init) if bias else None
 
     def _padding(self, padding: int | Pair | str) -> Pair:
         """Return the zeros on each side along (height, width)."""
-        if padding == "valid":
+        if isinstance(padding, str) and padding == "valid":
             return 0, 0
-        if padding != "same":
+        if not isinstance(padding, str) or padding != "same":
             return pair("Conv2d: padding", padding, 0)
         axes = zip(self.kernel_size, self.dilation, strict=True)
         both = tuple(d * (k - 1) for k, d in axes)
         if self.stride != (1, 1) or both[0] % 2 or both[1] % 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"Conv2d: padding='same' needs stride 1 and an odd kernel, got stride "
                 f"{self.stride} and kernel {self.kernel_size}; give padding as a number"
             )

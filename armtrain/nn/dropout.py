@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import DropoutAttrs
+from armtrain.nn.arguments import rate
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
 
@@ -22,10 +24,10 @@ class Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        self.p = float(p)
+        self.p = rate("Dropout: p", p, 1.0)
         self.inplace = bool(inplace)
-        if not 0.0 <= self.p < 1.0:
-            raise ValueError(f"Dropout: p needs a number from 0 up to below 1, got {p!r}")
+        if self.p == 1.0:
+            raise ArgumentError("Dropout: p=1 drops everything; use a number below 1")
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of the input's shape."""

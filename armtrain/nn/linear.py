@@ -25,9 +25,9 @@ class Linear(Module):
         super().__init__()
         self.in_features = positive("Linear: in_features", in_features)
         self.out_features = positive("Linear: out_features", out_features)
-        init = uniform_fan_in(in_features)
-        self.weight = Parameter((out_features, in_features), init)
-        self.bias = Parameter((out_features,), init) if bias else None
+        init = uniform_fan_in(self.in_features)
+        self.weight = Parameter((self.out_features, self.in_features), init)
+        self.bias = Parameter((self.out_features,), init) if bias else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of shape (N, out_features)."""

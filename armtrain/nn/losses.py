@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from armtrain.errors import ArgumentError
 from armtrain.nn.arguments import refuse_unless
 
 __all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "loss_names", "parse_loss"]
@@ -90,4 +91,4 @@ def parse_loss(text: str) -> Loss:
     for loss in _LOSSES:
         if loss.text == text:
             return loss()
-    raise ValueError(f"unknown loss '{text}'; available are {', '.join(loss_names())}")
+    raise ArgumentError(f"unknown loss '{text}'; available are {', '.join(loss_names())}")

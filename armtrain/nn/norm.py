@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import BatchNorm2dAttrs
-from armtrain.nn.arguments import positive
+from armtrain.nn.arguments import positive, rate
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter, constant
 from armtrain.nn.tensor import Tensor
@@ -43,20 +44,16 @@ class BatchNorm2d(Module):
     ) -> None:
         super().__init__()
         self.num_features = positive("BatchNorm2d: num_features", num_features)
-        self.eps = float(eps)
-        if not 0.0 <= self.eps < float("inf"):
-            raise ValueError(f"BatchNorm2d: eps needs a number >= 0, got {eps!r}")
+        self.eps = rate("BatchNorm2d: eps", eps)
         if momentum is None:
-            raise ValueError(
+            raise ArgumentError(
                 "BatchNorm2d: momentum=None (a cumulative mean) is not available; "
                 "use a number from 0 to 1, such as 0.1"
             )
-        self.momentum = float(momentum)
-        if not 0.0 <= self.momentum <= 1.0:
-            raise ValueError(f"BatchNorm2d: momentum needs a number from 0 to 1, got {momentum!r}")
+        self.momentum = rate("BatchNorm2d: momentum", momentum, 1.0)
         self.affine = bool(affine)
         self.track_running_stats = bool(track_running_stats)
-        shape = (num_features,)
+        shape = (self.num_features,)
         self.weight = Parameter(shape, constant(1.0)) if affine else None
         self.bias = Parameter(shape, constant(0.0)) if affine else None
         self.running_mean = Buffer(shape, constant(0.0)) if track_running_stats else None

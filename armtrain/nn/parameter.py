@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from armtrain.ir.program import Init, InitKind
+from armtrain.limits import MAX_DIM
+from armtrain.values import integer
 
 __all__ = ["Buffer", "Parameter", "constant", "uniform_fan_in"]
 
@@ -65,7 +69,5 @@ class Parameter(Buffer):
 
 def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return `shape` as a tuple of positive ints."""
-    dims = tuple(shape)
-    if not all(isinstance(n, int) and n >= 1 for n in dims):
-        raise ValueError(f"a parameter's shape needs integers >= 1, got {shape!r}")
-    return dims
+    dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    return tuple(integer("every dimension of a parameter", n, 1, MAX_DIM) for n in dims)

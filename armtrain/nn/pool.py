@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
+from armtrain.limits import MAX_POOL_PLACES
 from armtrain.nn.arguments import pair, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
 
 __all__ = ["AvgPool2d", "MaxPool2d"]
 
-_LARGEST_WINDOW = 255
-
 
 def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
     """Refuse padding of more than half a window, where a window could lie outside the image."""
     if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
-        raise ValueError(
+        raise ArgumentError(
             f"{layer}: padding {padding} is more than half of the window {reach}; "
             f"use at most {tuple(r // 2 for r in reach)}"
         )
@@ -24,7 +24,7 @@ def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
 def _refuse_ceil(layer: str, ceil_mode: bool) -> None:
     """Refuse ceil_mode=True."""
     if ceil_mode:
-        raise ValueError(
+        raise ArgumentError(
             f"{layer}: ceil_mode=True is not available; pad the image so that the windows fit "
             "(padding=...) or use ceil_mode=False, which drops the incomplete last window"
         )
@@ -61,9 +61,9 @@ class MaxPool2d(Module):
         self.dilation = pair("MaxPool2d: dilation", dilation, 1)
         refuse_unless("MaxPool2d: return_indices", return_indices, False)
         _refuse_ceil("MaxPool2d", ceil_mode)
-        if self.kernel_size[0] * self.kernel_size[1] > _LARGEST_WINDOW:
-            raise ValueError(
-                f"MaxPool2d: a window of {self.kernel_size} has more than {_LARGEST_WINDOW} "
+        if self.kernel_size[0] * self.kernel_size[1] > MAX_POOL_PLACES:
+            raise ArgumentError(
+                f"MaxPool2d: a window of {self.kernel_size} has more than {MAX_POOL_PLACES} "
                 "pixels, whose places one byte cannot number; pool twice"
             )
         _check_padding("MaxPool2d", self.padding, self.kernel_size)

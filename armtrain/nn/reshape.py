@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor, flatten
+from armtrain.values import integer
 
 __all__ = ["Flatten", "Identity"]
 
@@ -21,8 +23,8 @@ class Flatten(Module):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
+        self.start_dim = integer("Flatten: start_dim", start_dim, -MAX_DIM, MAX_DIM)
+        self.end_dim = integer("Flatten: end_dim", end_dim, -MAX_DIM, MAX_DIM)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of shape (N, features)."""

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.graph import Attrs, Graph, InputAttrs, Node, Param
 from armtrain.ir.shapes import infer_shape
+from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor
+from armtrain.values import as_integer, integer
 
 __all__ = ["trace"]
 
@@ -98,18 +100,15 @@ class _Trace:
         return Tensor(self, node.id, shape)
 
 
-def _checked_input(input_shape: object, batch_size: object) -> tuple[int, ...]:
+def _checked_input(input_shape: object) -> tuple[int, ...]:
     """Return the shape of one sample."""
-    shape = tuple(input_shape) if isinstance(input_shape, tuple | list) else ()
-    if not 1 <= len(shape) <= _LONGEST_SAMPLE or not all(
-        isinstance(n, int) and n >= 1 for n in shape
-    ):
-        raise ShapeError(
-            f"input_shape needs 1 to {_LONGEST_SAMPLE} integers >= 1, the shape of one sample "
-            f"without the batch, such as (3, 32, 32); got {input_shape!r}"
+    given = tuple(input_shape) if isinstance(input_shape, Iterable) else ()
+    shape = tuple(n for n in map(as_integer, given) if n is not None and 1 <= n <= MAX_DIM)
+    if not 1 <= len(given) <= _LONGEST_SAMPLE or len(shape) != len(given):
+        raise ArgumentError(
+            f"input_shape needs 1 to {_LONGEST_SAMPLE} integers from 1 to {MAX_DIM}, the shape of "
+            f"one sample without the batch, such as (3, 32, 32); got {input_shape!r}"
         )
-    if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
-        raise ShapeError(f"batch_size needs an integer >= 1, got {batch_size!r}")
     return shape
 
 
@@ -129,13 +128,13 @@ def _params(net: Module) -> tuple[Param, ...]:
     return tuple(params)
 
 
-def trace(net: Module, input_shape: tuple[int, ...], batch_size: int) -> Graph:
+def trace(net: Module, input_shape: Sequence[int], batch_size: int) -> Graph:
     """Return the forward graph of `net`.
 
     Parameters
     ----------
     net : Module
-    input_shape : tuple of int
+    input_shape : sequence of int
         Shape of one sample, without the batch: (C, H, W) for images.
     batch_size : int
         Planned samples per batch.
@@ -152,7 +151,7 @@ def trace(net: Module, input_shape: tuple[int, ...], batch_size: int) -> Graph:
     (8, 2)
     """
     if not isinstance(net, Module):
-        raise ShapeError(
+        raise ArgumentError(
             f"a network is an armtrain.nn.Module, got {type(net).__name__}; port a torch model by "
             "changing its imports to armtrain.nn"
         )
@@ -160,14 +159,15 @@ def trace(net: Module, input_shape: tuple[int, ...], batch_size: int) -> Graph:
         raise ShapeError(
             f"{type(net).__name__} does not define forward(self, x), which computes its output"
         )
-    shape = _checked_input(input_shape, batch_size)
-    recording = _Trace(net, batch_size, shape)
+    shape = _checked_input(input_shape)
+    batch = integer("batch_size", batch_size, 1, MAX_DIM)
+    recording = _Trace(net, batch, shape)
     output = net(recording.input)
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"forward() must return one tensor, got {type(output).__name__}; return the logits"
         )
-    return Graph(tuple(recording.nodes), _params(net), output.node, batch_size)
+    return Graph(tuple(recording.nodes), _params(net), output.node, batch)
 
 
 def _has_members(module: Module) -> bool:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from armtrain.optim.base import Optimizer, check_range, number
+from armtrain.errors import ArgumentError
+from armtrain.limits import MIN_FLOAT
+from armtrain.optim.base import Optimizer, number
+from armtrain.values import real
 
 __all__ = ["Adam"]
+
+_BELOW_ONE = 1.0 - 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,13 +39,14 @@ class Adam(Optimizer):
         """Check the values by torch's rules."""
         for name in ("lr", "eps", "weight_decay"):
             number(self, name)
-            check_range(self, name, getattr(self, name))
-        betas = tuple(self.betas) if isinstance(self.betas, tuple | list) else ()
-        if len(betas) != 2 or not all(isinstance(b, int | float) for b in betas):
-            raise ValueError(f"optim.Adam: betas needs two numbers, got {self.betas!r}")
-        object.__setattr__(self, "betas", (float(betas[0]), float(betas[1])))
-        for index, beta in enumerate(self.betas):
-            check_range(self, f"betas[{index}]", beta, below=1.0)
+        given = tuple(self.betas) if isinstance(self.betas, tuple | list) else ()
+        if len(given) != 2:
+            raise ArgumentError(f"optim.Adam: betas needs two numbers, got {self.betas!r}")
+        betas = [
+            real(f"optim.Adam: betas[{index}]", beta, 0.0, _BELOW_ONE, MIN_FLOAT)
+            for index, beta in enumerate(given)
+        ]
+        object.__setattr__(self, "betas", (betas[0], betas[1]))
 
     def items(self) -> tuple[tuple[str, float | bool], ...]:
         """Return hyper-parameters with the betas one by one."""

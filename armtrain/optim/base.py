@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from math import inf
 from typing import Any, ClassVar, Self
 
-__all__ = ["Optimizer", "check_range", "number"]
+from armtrain.errors import ArgumentError
+from armtrain.limits import MAX_FLOAT, MIN_FLOAT
+from armtrain.values import real
+
+__all__ = ["Optimizer", "number"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +42,7 @@ class Optimizer:
         known = [f.name for f in fields(self)]
         for name in options:
             if name not in known:
-                raise ValueError(
+                raise ArgumentError(
                     f"optim.{type(self).__name__} has no '{name}'; it has {', '.join(known)}"
                 )
         return replace(self, **options)
@@ -72,21 +75,8 @@ def _value_text(value: float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def number(optimizer: Optimizer, name: str) -> None:
-    """Replace a field by its value as a float; refuse what is not a number."""
-    value = getattr(optimizer, name)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"optim.{type(optimizer).__name__}: {name} needs a number, got {value!r}")
-    object.__setattr__(optimizer, name, float(value))
-
-
-def check_range(
-    optimizer: Optimizer, name: str, value: float, low: float = 0.0, below: float = inf
-) -> None:
-    """Refuse a hyper-parameter that is not finite or not in [low, below)."""
-    if not (low <= value < below and abs(value) != inf):
-        end = "" if below == inf else f" and < {below:g}"
-        start = "a finite number" if low == -inf else f"a number >= {low:g}"
-        raise ValueError(
-            f"optim.{type(optimizer).__name__}: {name} needs {start}{end}, got {value}"
-        )
+def number(optimizer: Optimizer, name: str, low: float = 0.0) -> None:
+    """Replace a field by its value as a float; refuse what is no number or too small or large."""
+    what = f"optim.{type(optimizer).__name__}: {name}"
+    value = real(what, getattr(optimizer, name), low, MAX_FLOAT, MIN_FLOAT)
+    object.__setattr__(optimizer, name, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from armtrain.errors import ArgumentError
 from armtrain.optim.adam import Adam
 from armtrain.optim.base import Optimizer
 from armtrain.optim.sgd import SGD
@@ -26,7 +27,7 @@ def _value(text: str, option: str) -> float | bool:
     try:
         return float(option)
     except ValueError:
-        raise ValueError(f"optimizer '{text}': '{option}' is not a number") from None
+        raise ArgumentError(f"optimizer '{text}': '{option}' is not a number") from None
 
 
 def parse_optimizer(text: str) -> Optimizer:
@@ -49,14 +50,14 @@ def parse_optimizer(text: str) -> Optimizer:
     """
     word, _, rest = text.partition(":")
     if word not in _OPTIMIZERS:
-        raise ValueError(f"unknown optimizer '{word}'; available are {', '.join(_OPTIMIZERS)}")
+        raise ArgumentError(f"unknown optimizer '{word}'; available are {', '.join(_OPTIMIZERS)}")
     kind = _OPTIMIZERS[word]
     known = dict(kind().items())
     options: dict[str, Any] = {}
     for item in filter(None, rest.split(",")):
         name, equals, value = item.partition("=")
         if not equals or name not in known or name in options:
-            raise ValueError(
+            raise ArgumentError(
                 f"optimizer '{text}': '{item}' is not an option of {word}, or given twice; write "
                 f"OPTION=VALUE with {', '.join(known)}"
             )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf
 from typing import ClassVar
 
-from armtrain.optim.base import Optimizer, check_range, number
+from armtrain.errors import ArgumentError
+from armtrain.limits import MAX_FLOAT
+from armtrain.optim.base import Optimizer, number
 
 __all__ = ["SGD"]
 
@@ -37,12 +38,10 @@ class SGD(Optimizer):
     def __post_init__(self) -> None:
         """Check the values by torch's rules."""
         for name in ("lr", "momentum", "dampening", "weight_decay"):
-            number(self, name)
-            low = -inf if name == "dampening" else 0.0
-            check_range(self, name, getattr(self, name), low)
+            number(self, name, -MAX_FLOAT if name == "dampening" else 0.0)
         object.__setattr__(self, "nesterov", bool(self.nesterov))
         if self.nesterov and (self.momentum <= 0.0 or self.dampening != 0.0):
-            raise ValueError(
+            raise ArgumentError(
                 "optim.SGD: nesterov=True needs momentum > 0 and dampening 0, got "
                 f"momentum={self.momentum}, dampening={self.dampening}"
             )

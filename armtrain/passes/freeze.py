@@ -25,7 +25,7 @@ def freeze(graph: Graph, train_only: tuple[str, ...] | None) -> Graph:
 
     Raises
     ------
-    ShapeError
+    ArgumentError
         A pattern fits nothing.
     """
     if train_only is None:

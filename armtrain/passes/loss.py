@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from armtrain.dtypes import DType
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Phase, Role, Step, TensorId
 from armtrain.nn.losses import CrossEntropyLoss, Loss, MSELoss
@@ -18,11 +18,13 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
 
     Raises
     ------
+    ArgumentError
+        Not a loss.
     ShapeError
-        Not a loss, or cross-entropy on something else than (N, classes).
+        Cross-entropy on something else than (N, classes).
     """
     if not isinstance(loss, CrossEntropyLoss | MSELoss):
-        raise ShapeError(
+        raise ArgumentError(
             f"loss needs nn.CrossEntropyLoss() or nn.MSELoss(), got {type(loss).__name__}"
         )
     if isinstance(loss, CrossEntropyLoss) and len(output_shape) != 2:

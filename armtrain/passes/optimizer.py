@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isfinite
 from typing import Any
 
 from armtrain.dtypes import DType
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Graph
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
+from armtrain.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.optim import SGD, Adam, Optimizer
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select
+from armtrain.values import real
 
 __all__ = ["Clipping", "Updates", "check_clip_norm", "check_optimizer", "optimizer_of_params"]
 
@@ -23,7 +24,7 @@ ParamGroups = Sequence[Mapping[str, Any]]
 def check_optimizer(optimizer: object) -> Optimizer:
     """Return `optimizer` if it is one."""
     if not isinstance(optimizer, SGD | Adam):
-        raise ShapeError(
+        raise ArgumentError(
             f"optimizer needs optim.SGD(...) or optim.Adam(...), got {type(optimizer).__name__}"
         )
     return optimizer
@@ -33,9 +34,8 @@ def check_clip_norm(clip_norm: float | None) -> float | None:
     """Return the largest allowed norm, or None for no clipping."""
     if clip_norm is None:
         return None
-    if not isinstance(clip_norm, int | float) or not isfinite(clip_norm) or clip_norm <= 0:
-        raise ShapeError(f"clip_norm needs a finite number > 0 or None, got {clip_norm!r}")
-    return float(clip_norm)
+    return real("clip_norm, the largest norm of all gradients or None,", clip_norm, MIN_FLOAT,
+                MAX_FLOAT)  # fmt: skip
 
 
 def optimizer_of_params(
@@ -53,7 +53,7 @@ def optimizer_of_params(
 
     Raises
     ------
-    ShapeError
+    ArgumentError
         A pattern fits nothing, a parameter is in two groups, or an option is unknown.
     """
     names = [p.name for p in graph.params if not p.buffer]
@@ -61,15 +61,15 @@ def optimizer_of_params(
     for index, group in enumerate(groups or ()):
         what, options = f"param_groups[{index}]", dict(group)
         if "params" not in options:
-            raise ShapeError(f"{what} needs 'params': a pattern or a list of parameter names")
+            raise ArgumentError(f"{what} needs 'params': a pattern or a list of parameter names")
         members = select(what, names, as_patterns(options.pop("params")))
         twice = sorted(members & chosen.keys())
         if twice:
-            raise ShapeError(f"{what}: '{twice[0]}' is already in an earlier group")
+            raise ArgumentError(f"{what}: '{twice[0]}' is already in an earlier group")
         try:
             own = optimizer.with_options(**options)
         except ValueError as error:
-            raise ShapeError(f"{what}: {error}") from None
+            raise ArgumentError(f"{what}: {error}") from None
         chosen.update(dict.fromkeys(sorted(members), own))
     return {p.name: chosen.get(p.name, optimizer) for p in graph.params if p.trained}
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from armtrain.dtypes import DType
-from armtrain.errors import ShapeError
 from armtrain.ir.check_graph import verify_graph
 from armtrain.ir.graph import Graph
 from armtrain.ir.program import Phase, Program, Role, Step, TensorId
 from armtrain.ir.text import graph_text, program_text
 from armtrain.ir.verify import verify_program
+from armtrain.limits import MAX_THREADS
 from armtrain.nn.losses import Loss
 from armtrain.nn.module import Module
 from armtrain.nn.trace import trace
@@ -35,6 +35,7 @@ from armtrain.passes.optimizer import (
 from armtrain.passes.order import LayerSteps, order_training
 from armtrain.passes.prune import prune, unused_text
 from armtrain.passes.select import as_patterns
+from armtrain.values import integer
 
 __all__ = ["Compilation", "compile_program", "compile_stages"]
 
@@ -164,9 +165,8 @@ def compile_stages(
     train_only: str | Sequence[str] | None = None,
 ) -> Compilation:
     """Compile like `compile_program` and return every stage."""
-    if isinstance(threads, bool) or not isinstance(threads, int) or threads < 1:
-        raise ShapeError(f"threads needs an integer >= 1, got {threads!r}")
-    traced = trace(net, tuple(input_shape), batch_size)
+    threads = integer("threads", threads, 1, MAX_THREADS)
+    traced = trace(net, input_shape, batch_size)
     verify_graph(traced)
     frozen = freeze(traced, None if train_only is None else as_patterns(train_only))
     trained, unused = prune(frozen)
@@ -186,7 +186,7 @@ def compile_stages(
         model_text=graph_text(trained),
         loss=checked_loss.text,
         optimizer=base.text,
-        input_shape=tuple(input_shape),
+        input_shape=traced.nodes[0].shape[1:],
         board=board,
     )
     verify_program(program)

@@ -6,14 +6,21 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError
 
 __all__ = ["as_patterns", "matches", "select"]
 
 
 def as_patterns(patterns: str | Sequence[str]) -> tuple[str, ...]:
     """Return one pattern or several as a tuple."""
-    return (patterns,) if isinstance(patterns, str) else tuple(patterns)
+    given = patterns if isinstance(patterns, list | tuple | set | frozenset) else (patterns,)
+    wrong = [p for p in given if not isinstance(p, str)]
+    if wrong or not given:
+        raise ArgumentError(
+            f"parameters are chosen by a pattern of their names or a list of patterns, such as "
+            f"'fc.*'; got {patterns!r}"
+        )
+    return tuple(given)
 
 
 def matches(name: str, pattern: str) -> bool:
@@ -26,7 +33,7 @@ def select(what: str, names: Sequence[str], patterns: Sequence[str]) -> frozense
 
     Raises
     ------
-    ShapeError
+    ArgumentError
         A pattern fits nothing.
     """
     chosen: set[str] = set()
@@ -34,7 +41,7 @@ def select(what: str, names: Sequence[str], patterns: Sequence[str]) -> frozense
         fitting = [name for name in names if matches(name, pattern)]
         if not fitting:
             close = get_close_matches(pattern, names, n=3, cutoff=0.3) or list(names)[:3]
-            raise ShapeError(
+            raise ArgumentError(
                 f"{what}: '{pattern}' fits no parameter; similar names are {', '.join(close)}, "
                 "and 'layer.*' means all of a layer"
             )

@@ -22,6 +22,14 @@ from armtrain.ir.program import Phase, Role
 from armtrain.ir.workspace import workspace_bytes
 from armtrain.planfile.check_flow import flow_findings
 from armtrain.planfile.check_parse import RawPlan, parse
+from armtrain.planfile.check_records import (
+    attr_findings,
+    form_findings,
+    header_number_findings,
+    momentum_findings,
+    step_number_findings,
+    tensor_number_findings,
+)
 from armtrain.planfile.check_shapes import Operands, needed_dtype, needed_elements
 from armtrain.planfile.format import MAX_DIMS, NONE_ID, STACK_BYTES
 
@@ -95,8 +103,7 @@ def _header_findings(raw: RawPlan) -> Iterator[str]:
     head = raw.header
     if head["alignment"] != ALIGNMENT:
         yield f"alignment {head['alignment']}, {ALIGNMENT} expected"
-    if head["batch_size"] < 1 or head["threads"] < 1:
-        yield f"batch {head['batch_size']} and threads {head['threads']} must be at least 1"
+    yield from header_number_findings(raw)
     steps = head["n_train_steps"] + head["n_evaluate_steps"] + head["n_predict_steps"]
     if steps != len(raw.steps):
         yield f"{len(raw.steps)} steps, but {steps} in the phases"
@@ -120,6 +127,7 @@ def _tensor_findings(raw: RawPlan) -> Iterator[str]:
         if not 1 <= t["ndim"] <= MAX_DIMS or 0 in t["dims"]:
             yield f"tensor '{name}' has {t['ndim']} dimensions {t['dims']}"
             continue
+        yield from tensor_number_findings(t, name, raw.header["batch_size"])
         need = prod(t["dims"]) * DType(t["dtype"]).itemsize
         if t["bytes"] != need:
             dims = "x".join(str(d) for d in t["dims"][: t["ndim"]])
@@ -131,17 +139,15 @@ def _tensor_findings(raw: RawPlan) -> Iterator[str]:
             yield f"buffer '{name}' is live for steps {steps}"
         if prod(t["shape"]) != prod(t["dims"]) or prod(t["view"]) != prod(t["dims"]):
             yield f"tensor '{name}': shape {t['shape']} or view {t['view']} has other elements"
-        if t["batched"] and t["dims"][0] != raw.header["batch_size"]:
-            yield f"tensor '{name}' is batched, but dims {t['dims']} start with another number"
 
 
 def _step_findings(raw: RawPlan) -> Iterator[str]:
     """Check every step record by itself."""
-    phases = [
-        *[Phase.TRAIN] * raw.header["n_train_steps"],
-        *[Phase.EVALUATE] * raw.header["n_evaluate_steps"],
-        *[Phase.PREDICT] * raw.header["n_predict_steps"],
-    ]
+    head = raw.header
+    counts = (head["n_train_steps"], head["n_evaluate_steps"], head["n_predict_steps"])
+    if sum(counts) != len(raw.steps):  # found in the header; a list of so many may be endless
+        return
+    phases = [phase for phase, count in zip(Phase, counts, strict=True) for _ in range(count)]
     operands = attrs = 0
     for index, (s, phase) in enumerate(zip(raw.steps, phases, strict=False)):
         if s["op"] not in list(OpCode):
@@ -154,6 +160,7 @@ def _step_findings(raw: RawPlan) -> Iterator[str]:
             return
         operands += len(spec.operands)
         attrs += len(spec.attrs)
+        yield from step_number_findings(s, f"step {index} ({spec.code.name})")
         ids = raw.operands[s["operands"] : operands]
         for slot, tensor in zip(spec.operands, ids, strict=False):
             if tensor >= len(raw.tensors) and not (tensor == NONE_ID and slot.optional):
@@ -245,10 +252,12 @@ def _operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
     dims = {n: raw.tensors[t]["dims"][: raw.tensors[t]["ndim"]] for n, t in present.items()}
     attrs = _attributes(raw, spec, step["attrs"])
     where = f"step {index} ({spec.code.name}, layer '{raw.text(step['layer'])}')"
-    for name, tensor in present.items():
-        want = needed_dtype(spec.code, name)
-        if raw.tensors[tensor]["dtype"] != want:
-            yield f"{where}: {name} '{raw.name(tensor)}' is not of type {want.name}"
+    yield from form_findings(raw, spec, present, where)
+    yield from momentum_findings(spec, dims, attrs, where)
+    wrong = list(attr_findings(spec, attrs, where))
+    if wrong:  # sizes that follow from the attributes mean nothing
+        yield from wrong
+        return
     try:
         needs = needed_elements(spec.code, Operands(dims, attrs))
     except (KeyError, ValueError):

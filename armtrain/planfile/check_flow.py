@@ -53,6 +53,11 @@ class _PhaseFlow:
 
     def findings(self) -> Iterator[str]:
         """Follow all steps, then look at what the engine reads after them."""
+        fed = {self.raw.tensors[index]["role"] for index in self.written}
+        needed = (Role.INPUT,) if self.phase is Phase.PREDICT else _FED
+        for role in needed if self.first < self.last else ():
+            if role not in fed:
+                yield f"no tensor is the {role.name.lower()} at step {self.first}"
         for index in range(self.first, self.last):
             step = self.raw.steps[index]
             spec = OPS[OpCode(step["op"])]

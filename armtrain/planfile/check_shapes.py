@@ -13,7 +13,7 @@ from math import prod
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
 
-__all__ = ["Operands", "needed_dtype", "needed_elements"]
+__all__ = ["Operands", "has_rows", "needed_dtype", "needed_elements", "needed_rank"]
 
 _Dims = tuple[int, ...]
 
@@ -163,6 +163,26 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.ADAM_STEP: _alike("w", "g", "m", "v"),
 }
 
+_SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "target"})
+
+_RANKS = (
+    ("LINEAR_", {"x": 2, "y": 2, "dx": 2, "dy": 2, "w": 2, "dw": 2}),
+    ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
+    ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
+    ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
+    ("BATCHNORM2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
+    ("NHWC_TO_NCHW", {"x": 4}),
+    ("NCHW_TO_NHWC", {"y": 4}),
+    ("CROSS_ENTROPY_", {"logits": 2, "dlogits": 2, "target": 1}),
+)
+"""Start of an operation's name -> dimensions of its operands."""
+
+_VECTORS = frozenset(
+    {"b", "db", "gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta"}
+    | {"loss", "correct", "acc", "scale", "ws"}
+)
+"""Operands with one dimension in every operation but ADD, whose b is a value like a."""
+
 _DTYPES = {
     "loss": DType.F64,
     "correct": DType.I64,
@@ -177,6 +197,19 @@ def needed_dtype(op: OpCode, operand: str) -> DType:
     if operand == "target" and op in (OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL):
         return DType.I32
     return _DTYPES.get(operand, DType.F32)
+
+
+def has_rows(op: OpCode, operand: str) -> bool:
+    """Tell whether an operand has a row per sample: in one step all have the same rows."""
+    return operand in _SAMPLES or op is OpCode.ADD
+
+
+def needed_rank(op: OpCode, operand: str) -> int | None:
+    """Return how many dimensions `op` expects of `operand`, None for any number."""
+    if operand in _VECTORS and op is not OpCode.ADD:
+        return 1
+    ranks = (ranks for start, ranks in _RANKS if op.name.startswith(start))
+    return next(ranks, {}).get(operand)
 
 
 def needed_elements(op: OpCode, operands: Operands) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from armtrain.board.media import Medium
 from armtrain.ir.program import Program
 from armtrain.schedule.lifetime import Lifetimes
 
@@ -37,6 +38,8 @@ class PlanData:
         What found the addresses.
     nodes : int
         Placements that the packer tried.
+    storage : Medium or None
+        Medium that the user named for swapping.
     """
 
     program: Program
@@ -50,3 +53,4 @@ class PlanData:
     floor_bytes: int
     method: str
     nodes: int
+    storage: Medium | None = None

@@ -94,10 +94,11 @@ def _head_lines(data: PlanData) -> list[str]:
     """Return what was planned."""
     program = data.program
     shape = "x".join(str(d) for d in program.input_shape)
+    medium = "" if data.storage is None else f", storage {data.storage.id}"
     clip = "" if program.clip_norm is None else f", gradients clipped to norm {program.clip_norm:g}"
     return [
         f"armtrain plan: input {shape}, batch {program.batch_size}, {program.threads} thread(s), "
-        f"board {program.board}",
+        f"board {program.board}{medium}",
         f"  {program.loss}, {program.optimizer}{clip}",
         "",
     ]

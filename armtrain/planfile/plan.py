@@ -25,7 +25,7 @@ from armtrain.planfile.write import encode
 __all__ = ["Plan"]
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Plan(PlanData):
     """A compiled training program with its memory layout; see `PlanData` for the fields.
 
@@ -135,6 +135,7 @@ class Plan(PlanData):
             "batch_size": self.batch_size,
             "threads": self.threads,
             "board": self.program.board,
+            "storage": None if self.storage is None else vars(self.storage),
             "loss": self.program.loss,
             "optimizer": self.program.optimizer,
             "clip_norm": self.program.clip_norm,
@@ -146,6 +147,13 @@ class Plan(PlanData):
     def __str__(self) -> str:
         """Return a table for people."""
         return summary_text(self)
+
+    def __repr__(self) -> str:
+        """Return one line; `print(plan)` shows the table."""
+        return (
+            f"<Plan model {self.model_hash[:12]}, batch {self.batch_size}, {self.threads} "
+            f"thread(s), arena {self.arena_bytes:,d} B>"
+        )
 
     def to_bytes(self) -> bytes:
         """Return the bytes of the plan file, the same on every host."""

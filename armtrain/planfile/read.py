@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 
+from armtrain.board.media import Medium
 from armtrain.dtypes import ALIGNMENT
 from armtrain.errors import PlanError
 from armtrain.ir.program import Program, StorageId, Tensor, TensorId
@@ -107,6 +108,7 @@ def _meta(content: bytes) -> Fields:
         "model_text": (str,),
         "optimizer": (str,),
         "packing": (dict,),
+        "storage": (dict, type(None)),
         "unbudgeted_bytes": (int,),
     }
     require(isinstance(meta, dict), "the meta section is no JSON object")
@@ -238,4 +240,5 @@ def decode(content: bytes) -> PlanData:
         meta["floor_bytes"],
         meta["packing"]["method"],
         meta["packing"]["nodes"],
+        Medium.from_json(meta["storage"]) if meta.get("storage") else None,
     )

@@ -1,15 +1,18 @@
 """The refusal of a plan above its budget: what it needs, what sets that, and what would fit.
 
-Every alternative is planned before it is offered.
+Every alternative is planned before it is offered, and named in the caller's words: arguments of
+`armtrain.plan` or options of the command line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from armtrain.errors import ArmtrainError, DoesNotFitError
 from armtrain.ir.program import Phase, Program, Role
+from armtrain.limits import MAX_ARENA_BYTES
 from armtrain.memory.bounds import lower_bound
 from armtrain.planfile.account import accounts, peak_step
 from armtrain.planfile.assemble import assemble, problem_of
@@ -17,9 +20,25 @@ from armtrain.planfile.data import PlanData
 from armtrain.planfile.describe import peak_items
 from armtrain.schedule.lifetime import lifetimes_of
 
-__all__ = ["Variant", "does_not_fit"]
+__all__ = ["ARGUMENTS", "OPTIONS", "OverBudgetError", "Variant", "does_not_fit"]
 
 _ITEMS = 6
+
+Words = Mapping[str, str]
+ARGUMENTS: Words = {
+    "batch_size": "batch_size={}",
+    "threads": "threads={}",
+    "train_only": "train_only={!r}",
+    "separator": ", ",
+}
+"""How callers of `armtrain.plan` write a variant."""
+OPTIONS: Words = {
+    "batch_size": "--batch {}",
+    "threads": "--threads {}",
+    "train_only": "--train-only '{}'",
+    "separator": " ",
+}
+"""How users of the command line write it."""
 
 
 @dataclass(frozen=True)
@@ -30,37 +49,43 @@ class Variant:
     threads: int | None = None
     train_only: str | None = None
 
-    def __str__(self) -> str:
-        """Return the options that ask for it."""
-        parts = []
-        if self.batch_size is not None:
-            parts.append(f"--batch {self.batch_size}")
-        if self.threads is not None:
-            parts.append(f"--threads {self.threads}")
-        if self.train_only is not None:
-            parts.append(f"--train-only '{self.train_only}'")
-        return " ".join(parts)
+    def text(self, words: Words) -> str:
+        """Return what to write to ask for it."""
+        given = [(name, getattr(self, name)) for name in ("batch_size", "threads", "train_only")]
+        return words["separator"].join(words[n].format(v) for n, v in given if v is not None)
 
 
 Compile = Callable[[Variant], Program]
 
 
-def does_not_fit(data: PlanData, budget_bytes: int, compile_variant: Compile) -> DoesNotFitError:
-    """Return the error for a plan above its budget.
+class OverBudgetError(DoesNotFitError):
+    """A plan above its budget; `text(OPTIONS)` is the message for the command line."""
+
+    def __init__(self, text: Callable[[Words], str]) -> None:
+        super().__init__(text(ARGUMENTS))
+        self.text = text
+
+
+def does_not_fit(
+    data: PlanData, budget_bytes: int | None, compile_variant: Compile
+) -> OverBudgetError:
+    """Return the error for a plan above its budget, or above what any arena may have.
 
     Parameters
     ----------
     data : PlanData
         The plan that does not fit.
-    budget_bytes : int
+    budget_bytes : int, optional
     compile_variant : callable
         Compiles the same model with changed inputs.
     """
+    limit = min(budget_bytes or MAX_ARENA_BYTES, MAX_ARENA_BYTES)
+    what = "the budget is" if limit == budget_bytes else "an arena has at most"
     figures = accounts(data)
     weights, state = figures["weights_bytes"], figures["optimizer_bytes"]
     lines = [
-        f"the plan needs {data.arena_bytes:,d} B, the budget is {budget_bytes:,d} B: "
-        f"{data.arena_bytes - budget_bytes:,d} B too much (no layout needs less than "
+        f"the plan needs {data.arena_bytes:,d} B, {what} {limit:,d} B: "
+        f"{data.arena_bytes - limit:,d} B too much (no layout needs less than "
         f"{data.proved_minimum_bytes:,d} B; lower bound {data.lower_bound_bytes:,d} B)",
         f"always there: weights {weights:,d} B + optimizer state {state:,d} B = "
         f"{weights + state:,d} B, thread stacks {figures['stacks_bytes']:,d} B",
@@ -68,9 +93,16 @@ def does_not_fit(data: PlanData, budget_bytes: int, compile_variant: Compile) ->
         f"{figures['activations_peak_bytes']:,d} B, gradients "
         f"{figures['gradients_peak_bytes']:,d} B, workspace {figures['workspace_bytes']:,d} B",
         *_largest(data),
-        *_ways_out(data.program, budget_bytes, compile_variant),
     ]
-    return DoesNotFitError("\n".join(lines))
+    search = _Search(limit, compile_variant)
+    search.run(data.program)
+
+    def text(words: Words) -> str:
+        ways = _ways_out(search, words)
+        least = f"without other changes the budget must be at least {data.arena_bytes:,d} B"
+        return "\n".join([*lines, *ways, *([least] if data.arena_bytes <= MAX_ARENA_BYTES else [])])
+
+    return OverBudgetError(text)
 
 
 def _largest(data: PlanData) -> Iterator[str]:
@@ -82,81 +114,112 @@ def _largest(data: PlanData) -> Iterator[str]:
         yield f"  {item.nbytes:>14,d} B  {item.role.name.lower():10s} {name}"
 
 
-def _arena(program: Program) -> int:
-    """Return the arena that a program needs."""
-    return assemble(program).arena_bytes
-
-
 def _bound(program: Program) -> int:
     """Return the lower bound of a program's arena, without packing."""
     return lower_bound(problem_of(lifetimes_of(program)).buffers)
 
 
-def _ways_out(program: Program, budget: int, compile_variant: Compile) -> Iterator[str]:
+@dataclass
+class _Search:
+    """Tries variants; `sizes` keeps the arena, or a lower bound of one that is too large."""
+
+    budget: int
+    compile_variant: Compile
+    sizes: dict[Variant, int] = field(default_factory=dict)
+
+    def fits(self, **changes: Any) -> bool:
+        """Plan a variant and tell whether it is within the budget."""
+        variant = Variant(**changes)
+        if variant not in self.sizes:
+            try:
+                changed = self.compile_variant(variant)
+            except ArmtrainError:  # the variant is not possible, for example a batch of one
+                return False
+            size = _bound(changed)
+            if size <= self.budget:
+                size = assemble(changed).arena_bytes
+            self.sizes[variant] = size
+        return self.sizes[variant] <= self.budget
+
+    def largest(self, name: str, below: int, **others: Any) -> int | None:
+        """Return the largest value of an input under `below` that fits, by bisection."""
+        low, high = 0, below
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.fits(**{name: middle}, **others):
+                low = middle
+            else:
+                high = middle
+        return low or None
+
+    def run(self, program: Program) -> None:
+        """Try one change alone, then two, then all: what costs least comes first."""
+        batch, threads = program.batch_size, program.threads
+        pattern = _last_layer(program)
+        fewer = self.largest("threads", threads)
+        frozen = pattern is not None and self.fits(train_only=pattern)
+        same_threads = self.largest("batch_size", batch)
+        if fewer is None and threads > 1:
+            self.largest("batch_size", batch, threads=1)
+        if fewer is None and not frozen and same_threads is None and pattern is not None:
+            changes: dict[str, Any] = {"train_only": pattern}
+            changes |= {"threads": 1} if threads > 1 else {}
+            if not self.fits(**changes):
+                self.largest("batch_size", batch, **changes)
+
+
+def _kind(variant: Variant) -> tuple[bool, int | None, str | None]:
+    """Return what variants have in common of which the largest is offered."""
+    by_batch = variant.batch_size is not None
+    return by_batch, variant.threads if by_batch else None, variant.train_only
+
+
+def _offers(search: _Search) -> list[tuple[Variant, int]]:
+    """Return the variants that fit, of each kind the one that changes least."""
+    best: dict[tuple[bool, int | None, str | None], Variant] = {}
+    for variant, size in search.sizes.items():
+        if size <= search.budget:
+            held = best.setdefault(_kind(variant), variant)
+            if _amounts(variant) > _amounts(held):
+                best[_kind(variant)] = variant
+    # One thread is worth its loss of speed only for a larger batch.
+    same = max((v.batch_size or 0 for v in best.values() if v.threads is None), default=0)
+    return [
+        (variant, search.sizes[variant])
+        for variant in best.values()
+        if variant.threads is None or (variant.batch_size or same + 1) > same
+    ]
+
+
+def _amounts(variant: Variant) -> tuple[int, int]:
+    """Return batch and threads for comparing variants of a kind."""
+    return variant.batch_size or 0, variant.threads or 0
+
+
+def _ways_out(search: _Search, words: Words) -> Iterator[str]:
     """Yield what would fit, and the nearest thing when nothing does."""
-    tried: list[tuple[Variant, int]] = []
-
-    def attempt(variant: Variant) -> bool:
-        try:
-            changed = compile_variant(variant)
-        except ArmtrainError:  # the variant is not possible, for example a batch of one
-            return False
-        size = _bound(changed)
-        if size <= budget:
-            size = _arena(changed)
-        tried.append((variant, size))
-        return size <= budget
-
-    variants = [Variant(threads=1)] if program.threads > 1 else []
-    pattern = _last_layer(program)
-    if pattern is not None:
-        variants.append(Variant(train_only=pattern))
-    for variant in variants:
-        attempt(variant)
-    _largest_batch(program, attempt)
-    if not any(size <= budget for _, size in tried):
-        threads = 1 if program.threads > 1 else None
-        attempt(Variant(_smallest_batch(tried), threads))
-        attempt(Variant(_smallest_batch(tried), threads, pattern))
-    fitting = [(v, s) for v, s in tried if s <= budget]
-    best_batch = max((v.batch_size or 0 for v, _ in fitting), default=0)
-    shown = [(v, s) for v, s in fitting if v.batch_size in (None, best_batch)]
-    if shown:
+    offers = _offers(search)
+    if offers:
         yield "what would fit:"
-        yield from (f"  {variant}: needs {size:,d} B" for variant, size in shown)
-        yield from _not_enough(tried, budget)
-    elif tried:
-        variant, size = min(tried, key=lambda entry: entry[1])
-        yield f"nothing tried fits; the nearest is {variant}: needs {size:,d} B"
-    yield f"without other changes the budget must be at least {_arena(program):,d} B"
+        yield from (f"  {variant.text(words)}: needs {size:,d} B" for variant, size in offers)
+        yield from _not_enough(search, words)
+    elif search.sizes:
+        variant, size = min(search.sizes.items(), key=lambda entry: entry[1])
+        yield (
+            f"nothing tried fits; the nearest is {variant.text(words)}: needs at least {size:,d} B"
+        )
 
 
-def _not_enough(tried: list[tuple[Variant, int]], budget: int) -> Iterator[str]:
-    """Yield the single options that do not fit even at their smallest, if there are any."""
-    single = [(v, s) for v, s in tried if v.threads is None or v.batch_size is None]
-    kinds = ([e for e in single if e[0].batch_size is not None],
-             [e for e in single if e[0].batch_size is None and e[0].threads is not None],
-             [e for e in single if e[0].train_only is not None])  # fmt: skip
-    least = [min(kind, key=lambda entry: entry[1]) for kind in kinds if kind]
-    short = [f"{variant}: needs {size:,d} B" for variant, size in least if size > budget]
+def _not_enough(search: _Search, words: Words) -> Iterator[str]:
+    """Yield the single changes that do not fit even at their smallest, if there are any."""
+    short = []
+    for name in ("batch_size", "threads", "train_only"):
+        alone = [v for v in search.sizes if v == Variant(**{name: getattr(v, name)})]
+        least = min(alone, key=search.sizes.__getitem__, default=None)
+        if least is not None and search.sizes[least] > search.budget:
+            short.append(f"{least.text(words)}: needs at least {search.sizes[least]:,d} B")
     if short:
         yield "not enough alone: " + "; ".join(short)
-
-
-def _smallest_batch(tried: list[tuple[Variant, int]]) -> int | None:
-    """Return the smallest batch that could be compiled."""
-    return min((v.batch_size for v, _ in tried if v.batch_size is not None), default=None)
-
-
-def _largest_batch(program: Program, attempt: Callable[[Variant], bool]) -> None:
-    """Try batches by bisection; `attempt` keeps what it saw."""
-    low, high = 0, program.batch_size
-    while high - low > 1:
-        middle = (low + high) // 2
-        if attempt(Variant(batch_size=middle)):
-            low = middle
-        else:
-            high = middle
 
 
 def _last_layer(program: Program) -> str | None:

@@ -136,6 +136,7 @@ def _meta(data: PlanData) -> bytes:
         "model_text": program.model_text,
         "optimizer": program.optimizer,
         "packing": {"method": data.method, "nodes": data.nodes},
+        "storage": None if data.storage is None else vars(data.storage),
         "unbudgeted_bytes": data.unbudgeted_bytes,
     }
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -75,7 +75,20 @@ class Evaluation:
     correct: int
 
 
-@dataclass(frozen=True)
+_HEADING = f"{'epoch':>5}  {'train loss':>10}  {'val loss':>10}  {'accuracy':>9}  {'seconds':>8}"
+
+
+def _row(record: EpochRecord) -> str:
+    """Return an epoch as a line under `_HEADING`."""
+    loss = "-" if record.val_loss is None else f"{record.val_loss:.4f}"
+    right = "-" if record.val_accuracy is None else f"{100 * record.val_accuracy:.2f} %"
+    return (
+        f"{record.epoch:>5}  {record.train_loss:>10.4f}  {loss:>10}  {right:>9}  "
+        f"{record.seconds:>8.2f}"
+    )
+
+
+@dataclass(frozen=True, repr=False)
 class History:
     """The epochs that one call of `fit` trained.
 
@@ -83,9 +96,21 @@ class History:
     --------
     >>> History(()).train_loss
     []
+    >>> History(())
+    <History of no epochs>
     """
 
     epochs: tuple[EpochRecord, ...]
+
+    def __repr__(self) -> str:
+        if not self.epochs:
+            return "<History of no epochs>"
+        last = self.epochs[-1]
+        return f"<History of {len(self)} epoch(s), the last: train loss {last.train_loss:.4g}>"
+
+    def __str__(self) -> str:
+        """Return a table, one line an epoch."""
+        return "\n".join([_HEADING, *map(_row, self.epochs)]) if self.epochs else repr(self)
 
     def __len__(self) -> int:
         return len(self.epochs)

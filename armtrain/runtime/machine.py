@@ -39,7 +39,8 @@ class Machine:
         All processors; those that this process may use.
     memory_total_bytes, memory_available_bytes, swap_total_bytes : int or None
     cgroup_limit_bytes, cgroup_used_bytes : int or None
-        Tightest memory limit of the control groups of this process; None without a limit.
+        Tightest memory limit of the control groups of this process, and what that group uses
+        besides files that can be dropped from memory; None without a limit.
     storage_path, filesystem : str
         Current directory and the file system that holds it.
     storage_free_bytes : int
@@ -63,6 +64,19 @@ class Machine:
     filesystem: str
     storage_free_bytes: int
     command_line: str
+
+    @property
+    def kernel_bits(self) -> int:
+        """32 or 64, of the kernel; programs may be 32-bit on a 64-bit one."""
+        return 64 if self.architecture.startswith(_64_BIT) else 32
+
+    @property
+    def memory_usable_bytes(self) -> int | None:
+        """Memory available to this process: what is free, or what its control groups leave."""
+        bounds = [] if self.memory_available_bytes is None else [self.memory_available_bytes]
+        if self.cgroup_limit_bytes is not None:
+            bounds.append(max(0, self.cgroup_limit_bytes - (self.cgroup_used_bytes or 0)))
+        return min(bounds, default=None)
 
 
 @dataclass(frozen=True)
@@ -141,9 +155,18 @@ def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
     while folder is not None:
         limit, used = (_number(folder / name) for name in names)
         if limit is not None and (tightest[0] is None or limit < tightest[0]):
-            tightest = (limit, used)
+            tightest = (limit, None if used is None else max(0, used - _file_cache(folder)))
         folder = folder.parent if folder != base and base in folder.parents else None
     return tightest
+
+
+def _file_cache(folder: Path) -> int:
+    """Return the bytes of files that a control group keeps in memory and can drop."""
+    rows = (line.split() for line in (_text(folder / "memory.stat") or "").splitlines())
+    found = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
+    kinds = ("active_file", "inactive_file")
+    total = "total_" if "total_active_file" in found else ""
+    return sum(found.get(total + kind, 0) for kind in kinds)
 
 
 def _number(path: Path) -> int | None:
@@ -226,7 +249,7 @@ def _rules(m: Machine) -> list[tuple[bool, str, str]]:
     limit = _UNLIMITED if m.cgroup_limit_bytes is None else m.cgroup_limit_bytes
     return [
         (
-            m.userland_bits == 32 and m.architecture.startswith(_64_BIT),
+            m.userland_bits < m.kernel_bits,
             f"the kernel is 64-bit ({m.architecture}), this Python is 32-bit",
             "install a 64-bit system image: 64-bit NEON code is faster and addresses more memory",
         ),

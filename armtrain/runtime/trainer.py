@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from armtrain.data import Source, open_data
 from armtrain.data.spec import Data
-from armtrain.errors import ArmtrainError, NonFiniteError, ShapeError
+from armtrain.errors import ArgumentError, ArmtrainError, NonFiniteError, ShapeError
 from armtrain.files import read_regular
 from armtrain.ir.program import Role
+from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
+from armtrain.runtime.arguments import fit_options, path_of, progress_of
 from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
 from armtrain.runtime.engine import (
     check_smallest_batch,
@@ -24,9 +26,10 @@ from armtrain.runtime.engine import (
     output_shape,
 )
 from armtrain.runtime.history import Evaluation, History
-from armtrain.runtime.loop import FitOptions, TrainingLoop
+from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
-from armtrain.runtime.progress import Progress, Quiet, default_progress
+from armtrain.runtime.progress import Progress
+from armtrain.values import integer
 
 __all__ = ["Trainer"]
 
@@ -76,12 +79,21 @@ class Trainer:
         threads: int = 0,
         kernel_level: str | None = None,
     ) -> None:
-        content = plan.to_bytes() if isinstance(plan, Plan) else read_regular(plan, "the plan ")
+        self.seed = integer("seed", seed, 0, MAX_UINT64)
+        threads = integer("threads (0 for the usable processors)", threads, 0, MAX_THREADS)
+        if not isinstance(kernel_level, str | None):
+            raise ArgumentError(f"kernel_level needs the name of a level, got {kernel_level!r}")
+        content = (
+            plan.to_bytes()
+            if isinstance(plan, Plan)
+            else read_regular(path_of("plan", plan), "the plan ")
+        )
         self.plan = plan if isinstance(plan, Plan) else Plan.from_bytes(content)
-        self.seed = seed
         module = engine_module()
         self._meter = PeakMeter()
-        self._engine = module.Engine(content, seed=seed, threads=threads, kernel_level=kernel_level)
+        self._engine = module.Engine(
+            content, seed=self.seed, threads=threads, kernel_level=kernel_level
+        )
         self._engine.initialize()
         self._shuffle = module.shuffle
         self._info: dict[str, Any] = self._engine.info()
@@ -166,15 +178,16 @@ class Trainer:
         DataError, ShapeError
             The data do not suit the plan; nothing was trained.
         NonFiniteError
-            A loss or weight stopped being finite; checkpoints are as they were.
+            A loss or weight stopped being finite; checkpoints are as they were. A loss that is not
+            finite has changed no weight and no optimizer state, but running statistics of batch
+            norm have taken its batch in: load a checkpoint before going on.
         StorageError
             A checkpoint or log could not be read or written, or another run uses the directory.
         KeyboardInterrupt
             After Ctrl-C, once a checkpoint is written.
         """
-        options = FitOptions(epochs, checkpoint, checkpoint_every, resume, log)
-        _check_options(options)
-        shown = _progress(progress)
+        options = fit_options(epochs, checkpoint, checkpoint_every, resume, log)
+        shown = progress_of(progress)
         with ExitStack() as stack:
             source = self._open(stack, train, targets=True)
             held_out = None if validation is None else self._open(stack, validation, targets=True)
@@ -261,7 +274,7 @@ class Trainer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and buffers as a safetensors file with torch's names, crash-safe."""
-        self._engine.save_safetensors(os.fspath(path))
+        self._engine.save_safetensors(path_of("path", path))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read weights and buffers from a safetensors file; all must be there and fit.
@@ -274,7 +287,7 @@ class Trainer:
             It is of another model, damaged, or cannot be read; nothing was changed, unless the
             message says otherwise.
         """
-        self._engine.load_safetensors(os.fspath(path))
+        self._engine.load_safetensors(path_of("path", path))
 
     def state_dict(self) -> dict[str, NDArray[np.float32]]:
         """Return copies of weights and buffers by torch's names, in torch's layout."""
@@ -297,6 +310,10 @@ class Trainer:
         NonFiniteError
             An array holds a NaN, an infinity or more than a float32 can; nothing was changed.
         """
+        if not isinstance(state, Mapping):
+            raise ArgumentError(
+                f"a state is a mapping of names to arrays, got {type(state).__name__}"
+            )
         shapes = {t.name: t.layout.shape for t in self.plan.program.tensors if t.role in _SAVED}
         given = {n: _as_float32(n, a) for n, a in state.items() if not n.endswith(_IGNORED)}
         missing, unknown = (
@@ -342,20 +359,3 @@ def _as_float32(name: str, value: Any) -> NDArray[np.float32]:
         raise ShapeError(f"'{name}' holds {array.dtype} values; float32 numbers are needed")
     with np.errstate(over="ignore"):
         return np.array(array, np.float32, order="C")
-
-
-def _check_options(options: FitOptions) -> None:
-    """Refuse options that contradict each other."""
-    if options.epochs < 0:
-        raise ArmtrainError(f"epochs is {options.epochs}; at least 0 are possible")
-    if options.checkpoint_every is not None and options.checkpoint_every < 1:
-        raise ArmtrainError(f"checkpoint_every is {options.checkpoint_every}; at least 1 is needed")
-    if options.checkpoint is None and (options.resume or options.checkpoint_every):
-        raise ArmtrainError("resume and checkpoint_every need a checkpoint directory")
-
-
-def _progress(progress: Progress | bool | None) -> Progress:
-    """Return the receiver of a run's events."""
-    if progress is None or progress is True:
-        return default_progress()
-    return Quiet() if progress is False else progress

@@ -9,6 +9,7 @@ from functools import partial
 from types import MappingProxyType
 
 from armtrain import nn, optim
+from armtrain.errors import ArgumentError
 from armtrain.zoo.lenet import DigitsCnn, LeNet, LeNet5
 from armtrain.zoo.mlp import Mlp
 from armtrain.zoo.resnet import ResNet18
@@ -75,6 +76,6 @@ def entry(name: str) -> ZooEntry:
     """
     if name not in ENTRIES:
         close = get_close_matches(name, ENTRIES, n=1)
-        hint = f"did you mean '{close[0]}'? " if close else ""
-        raise ValueError(f"no model '{name}' in the zoo; {hint}Available are {', '.join(ENTRIES)}")
+        hint = f"did you mean '{close[0]}'? Available" if close else "available"
+        raise ArgumentError(f"no model '{name}' in the zoo; {hint} are {', '.join(ENTRIES)}")
     return ENTRIES[name]

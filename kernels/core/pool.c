@@ -65,7 +65,7 @@ struct art_pool {
     _Alignas(64) _Atomic uint32_t wake; /* raised with every region; workers block on it */
     _Atomic uint32_t sleepers;
     _Atomic uint32_t stop;
-    worker workers[ART_POOL_MAX_THREADS - 1];
+    worker workers[ART_MAX_THREADS - 1];
 };
 
 size_t art_pool_bytes(void) {
@@ -163,9 +163,9 @@ static int start_worker(art_pool *pool, unsigned i, unsigned char *stack) {
 art_status art_pool_start(art_pool *pool, unsigned threads, void *stacks, art_error *err) {
     memset(pool, 0, sizeof *pool);
     pool->threads = 1;
-    ART_FAIL_IF(threads < 1 || threads > ART_POOL_MAX_THREADS, err, ART_USE,
+    ART_FAIL_IF(threads < 1 || threads > ART_MAX_THREADS, err, ART_USE,
                 "a pool of %u threads was asked for; 1 to %u are possible", threads,
-                ART_POOL_MAX_THREADS);
+                ART_MAX_THREADS);
     ART_FAIL_IF(threads > 1 && stacks == NULL, err, ART_BUG, "a pool of %u threads has no stacks",
                 threads);
     pool->threads = threads;

@@ -10,8 +10,7 @@
 #include <stddef.h>
 
 #include "armtrain.h"
-
-#define ART_POOL_MAX_THREADS 64
+#include "art_limits.h"
 
 /* Run tile `tile` of the region; `thread` is in [0, threads) and names the private scratch. */
 typedef void (*art_tile_fn)(void *context, unsigned tile, unsigned thread);

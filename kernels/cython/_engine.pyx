@@ -139,7 +139,7 @@ cdef class Engine:
             "target_elements": self.facts.target_elements,
             "output_elements": self.facts.output_elements,
             "kernel_level": self.facts.kernel_level.decode(),
-            "model_hash": (<char *> self.facts.model_hash)[:32],
+            "model_hash": (<char *> self.facts.model_hash)[:32].hex(),
         }
 
     def resident_bytes(self):
@@ -382,7 +382,7 @@ def op_workspace(op, dims, attrs, threads):
     args.n_operands = found.n_operands
     args.threads = threads
     for i in range(found.n_attrs):
-        if found.attr_kinds[i] == b"i"[0]:
+        if found.attr[i].kind == b"i"[0]:
             slots[i].i = attrs[i]
         else:
             slots[i].f = attrs[i]

@@ -117,10 +117,13 @@ cdef extern from "ops/ops.h" nogil:
 
     ctypedef uint64_t (*art_op_workspace)(const art_op_args *args) noexcept
 
+    ctypedef struct art_attr_spec:
+        char kind
+
     ctypedef struct art_op:
         uint8_t n_operands
         uint8_t n_attrs
-        const char *attr_kinds
+        art_attr_spec attr[8]
         art_op_workspace workspace
 
     const art_op *art_op_find(unsigned int code)

@@ -8,7 +8,7 @@
     {                                                                                              \
         .name = #level,                                                                            \
         .features = (bits),                                                                        \
-        .kernels = {.gemm = &art_gemm_##level, .vec = ART_VEC_KERNELS(level)},                     \
+        .kernels = {.gemm = &art_gemm_##level, .vec = &art_vec_##level},                           \
     },
 static const art_level levels[] = {ART_EACH_LEVEL(ENTRY, )};
 enum { N_LEVELS = sizeof(levels) / sizeof(levels[0]) };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -13,19 +14,19 @@
 
 #define LINE_BYTES 128
 
-/* The process that a line of /proc/locks says holds the file, 0 if it is about something else. */
+/* The process that a line of /proc/locks says holds the file, 0 if it is about something else:
+ * "1: FLOCK  ADVISORY  WRITE 1234 fe:01:5678 0 EOF", devices in hexadecimal. */
 static long holder_in(const char *line, const struct stat *file) {
-    long process;
-    unsigned int major_number, minor_number;
-    unsigned long long inode;
-    if (sscanf(line, "%*u: FLOCK %*s WRITE %ld %x:%x:%llu", &process, &major_number, &minor_number,
-               &inode) != 4) {
+    static const char mode[] = " WRITE ";
+    char *end;
+    const char *at = strstr(line, mode);
+    if (at == NULL || strstr(line, ": FLOCK ") == NULL) {
         return 0;
     }
-    return major_number == major(file->st_dev) && minor_number == minor(file->st_dev) &&
-                   inode == (unsigned long long)file->st_ino
-               ? process
-               : 0;
+    long process = strtol(at + sizeof mode - 1, &end, 10);
+    bool same = strtoul(end, &end, 16) == major(file->st_dev) && *end++ == ':';
+    same = same && strtoul(end, &end, 16) == minor(file->st_dev) && *end++ == ':';
+    return same && strtoull(end, NULL, 10) == file->st_ino ? process : 0;
 }
 
 /* The process that holds the lock, 0 where the kernel does not say. */

@@ -11,11 +11,6 @@
 #include "core/status.h"
 #include "ops/ops.h"
 
-/* Most records that a plan may have: keeps every index product below 2^32 bytes of scratch. */
-#define ART_PLAN_MAX_RECORDS (1u << 20)
-/* Largest arena: offsets in units of the alignment then fit into 32 bits. */
-#define ART_PLAN_MAX_ARENA ((uint64_t)1 << 37)
-
 typedef struct art_plan {
     const art_plan_header *header;
     const art_plan_tensor *tensors;

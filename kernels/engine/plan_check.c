@@ -6,6 +6,7 @@
 
 #include "core/rng.h"
 #include "engine/plan.h"
+#include "ops/check.h"
 
 /* Heap sort: in place, without recursion, n log n for any input. */
 static void sift_down(uint64_t *keys, uint32_t root, uint32_t n) {
@@ -329,7 +330,7 @@ static art_status check_operation(const place *at, art_error *err) {
     args.threads = at->plan->header->threads;
     args.learning_rate_scale = 1.0;
     art_plan_describe(at->plan, at->step, &args);
-    art_status status = at->op->check(&args, err);
+    art_status status = art_check_operation(at->op, &args, err);
     if (status != ART_OK && err != NULL) {
         char detail[sizeof err->text];
         memcpy(detail, err->text, sizeof detail);

@@ -92,9 +92,6 @@ static art_status check_slots(const art_op_args *args, const slot_rule *rules,
                               const uint8_t *access, unsigned n, unsigned image, art_error *err) {
     const art_array *model = &args->operand[image];
     ART_TRY(art_check_operand(args, image, rules[image].name, ART_DTYPE_F32, 4, err));
-    ART_FAIL_IF(rows_of(model) > UINT32_MAX, err, ART_SHAPE,
-                "%s has %llu rows, at most %u are possible", rules[image].name,
-                (unsigned long long)rows_of(model), UINT32_MAX);
     for (unsigned slot = 0; slot < n; slot++) {
         const char *name = rules[slot].name;
         int optional = access[slot] & ART_ACCESS_OPTIONAL;
@@ -137,10 +134,6 @@ art_status art_op_batchnorm2d_fwd_check(const art_op_args *args, art_error *err)
     };
     ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_FWD_ACCESS, ART_BATCHNORM2D_FWD_X, err));
     ART_TRY(check_trainable(&args->operand[ART_BATCHNORM2D_FWD_X], err));
-    ART_TRY(
-        art_check_float(args, ART_BATCHNORM2D_FWD_A_EPS, "batchnorm2d_fwd.eps", 0.0, 1e30, err));
-    ART_TRY(art_check_float(args, ART_BATCHNORM2D_FWD_A_MOMENTUM, "batchnorm2d_fwd.momentum", 0.0,
-                            1.0, err));
     return art_check_workspace(args, ART_BATCHNORM2D_FWD_WS, "batchnorm2d_fwd.ws",
                                art_op_batchnorm2d_fwd_workspace(args), err);
 }
@@ -151,9 +144,7 @@ art_status art_op_batchnorm2d_eval_check(const art_op_args *args, art_error *err
         {"batchnorm2d_eval.beta", CHANNELS}, {"batchnorm2d_eval.mean", CHANNELS},
         {"batchnorm2d_eval.var", CHANNELS},  {"batchnorm2d_eval.y", IMAGE},
     };
-    ART_TRY(CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_ACCESS, ART_BATCHNORM2D_EVAL_X, err));
-    return art_check_float(args, ART_BATCHNORM2D_EVAL_A_EPS, "batchnorm2d_eval.eps", 0.0, 1e30,
-                           err);
+    return CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_ACCESS, ART_BATCHNORM2D_EVAL_X, err);
 }
 
 art_status art_op_batchnorm2d_grad_check(const art_op_args *args, art_error *err) {
@@ -185,8 +176,6 @@ art_status art_op_batchnorm2d_eval_grad_check(const art_op_args *args, art_error
     ART_FAIL_IF(art_present(args, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA) &&
                     !art_present(args, ART_BATCHNORM2D_EVAL_GRAD_X),
                 err, ART_PLAN_FORMAT, "batchnorm2d_eval_grad.x is missing, dgamma needs it");
-    ART_TRY(art_check_float(args, ART_BATCHNORM2D_EVAL_GRAD_A_EPS, "batchnorm2d_eval_grad.eps", 0.0,
-                            1e30, err));
     return art_check_workspace(args, ART_BATCHNORM2D_EVAL_GRAD_WS, "batchnorm2d_eval_grad.ws",
                                art_op_batchnorm2d_eval_grad_workspace(args), err);
 }

@@ -10,6 +10,20 @@ uint64_t art_dtype_bytes(unsigned dtype) {
     return dtype < sizeof bytes ? bytes[dtype] : 0;
 }
 
+/* An array of four dimensions is a batch of images, whose pixels kernels count in 32 bits. */
+static art_status check_image(const art_array *array, const char *name, art_error *err) {
+    const uint32_t *dims = array->dims;
+    if (array->ndim != 4) {
+        return ART_OK;
+    }
+    uint64_t rows = art_mul_saturated((uint64_t)dims[0] * dims[1], dims[2]);
+    ART_FAIL_IF(dims[1] > ART_MAX_SIDE || dims[2] > ART_MAX_SIDE || rows > ART_MAX_ROWS, err,
+                ART_SHAPE,
+                "%s is too large: %u images of %u x %u; height and width may be %u, all pixels %u",
+                name, dims[0], dims[1], dims[2], ART_MAX_SIDE, ART_MAX_ROWS);
+    return ART_OK;
+}
+
 art_status art_check_operand(const art_op_args *args, unsigned slot, const char *name,
                              unsigned dtype, unsigned ndim, art_error *err) {
     const art_array *array = &args->operand[slot];
@@ -26,7 +40,7 @@ art_status art_check_operand(const art_op_args *args, unsigned slot, const char 
     ART_FAIL_IF(need > array->bytes || need > SIZE_MAX / 2, err, ART_PLAN_BUFFER,
                 "%s has %llu bytes, its dimensions need %llu", name,
                 (unsigned long long)array->bytes, (unsigned long long)need);
-    return ART_OK;
+    return check_image(array, name, err);
 }
 
 art_status art_check_optional(const art_op_args *args, unsigned slot, const char *name,
@@ -108,10 +122,26 @@ art_status art_check_int(const art_op_args *args, unsigned index, const char *na
     return ART_OK;
 }
 
-art_status art_check_float(const art_op_args *args, unsigned index, const char *name, double lo,
-                           double hi, art_error *err) {
-    double value = args->attr[index].f;
-    ART_FAIL_IF(!isfinite(value) || value < lo || value > hi, err, ART_PLAN_FORMAT,
-                "%s is %g, needs a finite number from %g to %g", name, value, lo, hi);
+/* A float attribute is used as a float32: it is 0 or what every processor keeps apart from 0. */
+static art_status check_attr(const art_attr_spec *spec, art_attr attr, const char *op,
+                             art_error *err) {
+    if (spec->kind == 'i') {
+        ART_FAIL_IF((double)attr.i < spec->low || (double)attr.i > spec->high, err, ART_PLAN_FORMAT,
+                    "%s.%s is %lld, needs %.0f to %.0f", op, spec->name, (long long)attr.i,
+                    spec->low, spec->high);
+        return ART_OK;
+    }
+    bool too_small = attr.f != 0.0 && fabs(attr.f) < ART_MIN_FLOAT;
+    ART_FAIL_IF(!isfinite(attr.f) || attr.f < spec->low || attr.f > spec->high || too_small, err,
+                ART_PLAN_FORMAT,
+                "%s.%s is %g, needs a finite number from %g to %g, not between 0 and %g", op,
+                spec->name, attr.f, spec->low, spec->high, ART_MIN_FLOAT);
     return ART_OK;
+}
+
+art_status art_check_operation(const art_op *op, const art_op_args *args, art_error *err) {
+    for (unsigned i = 0; i < op->n_attrs; i++) {
+        ART_TRY(check_attr(&op->attr[i], args->attr[i], op->name, err));
+    }
+    return op->check(args, err);
 }

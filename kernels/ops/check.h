@@ -83,13 +83,12 @@ art_status art_check_optional_vector(const art_op_args *args, unsigned slot, con
 art_status art_check_workspace(const art_op_args *args, unsigned slot, const char *name,
                                uint64_t need, art_error *err);
 
-/* lo <= attribute <= hi. */
+/* lo <= attribute <= hi, for a range that depends on the operands. */
 art_status art_check_int(const art_op_args *args, unsigned index, const char *name, int64_t lo,
                          int64_t hi, art_error *err);
 
-/* Finite and lo <= attribute <= hi. */
-art_status art_check_float(const art_op_args *args, unsigned index, const char *name, double lo,
-                           double hi, art_error *err);
+/* All attributes are in their ranges of the catalogue, and the operation accepts its operands. */
+art_status art_check_operation(const art_op *op, const art_op_args *args, art_error *err);
 
 /* Defines the workspace function of an operation that needs none. */
 #define ART_NO_WORKSPACE(name)                                                                     \

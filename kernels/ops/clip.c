@@ -31,9 +31,7 @@ art_status art_op_grad_sumsq_run(const art_op_args *args, art_error *err) {
 art_status art_op_clip_scale_check(const art_op_args *args, art_error *err) {
     ART_TRY(art_check_operand(args, ART_CLIP_SCALE_ACC, "clip_scale.acc", ART_DTYPE_F64, 1, err));
     ART_TRY(art_check_batched(args, ART_CLIP_SCALE_ACC, "clip_scale.acc", 0, err));
-    ART_TRY(
-        art_check_vector(args, ART_CLIP_SCALE_SCALE, "clip_scale.scale", ART_DTYPE_F32, 1, err));
-    return art_check_float(args, ART_CLIP_SCALE_A_MAX_NORM, "clip_scale.max_norm", 0.0, 1e300, err);
+    return art_check_vector(args, ART_CLIP_SCALE_SCALE, "clip_scale.scale", ART_DTYPE_F32, 1, err);
 }
 
 ART_NO_WORKSPACE(clip_scale)

@@ -5,8 +5,6 @@
 #include "ops/op_functions.h"
 #include "ops/product.h"
 
-enum { MOST = 1 << 20 }; /* largest stride, padding and dilation */
-
 _Static_assert((int)ART_CONV2D_FWD_A_STRIDE_H == (int)ART_CONV2D_GRAD_W_A_STRIDE_H &&
                    (int)ART_CONV2D_FWD_A_GROUPS == (int)ART_CONV2D_GRAD_X_A_GROUPS,
                "the three operations share their attributes");
@@ -37,26 +35,6 @@ static void set_kernel(art_conv_shape *shape, const art_array *w) {
     shape->kernel_w = w->dims[2];
 }
 
-static art_status check_attrs(const art_op_args *args, art_error *err) {
-    static const struct {
-        unsigned index;
-        const char *name;
-        int64_t least;
-    } attrs[] = {
-        {ART_CONV2D_FWD_A_STRIDE_H, "conv2d.stride_h", 1},
-        {ART_CONV2D_FWD_A_STRIDE_W, "conv2d.stride_w", 1},
-        {ART_CONV2D_FWD_A_PAD_H, "conv2d.pad_h", 0},
-        {ART_CONV2D_FWD_A_PAD_W, "conv2d.pad_w", 0},
-        {ART_CONV2D_FWD_A_DIL_H, "conv2d.dil_h", 1},
-        {ART_CONV2D_FWD_A_DIL_W, "conv2d.dil_w", 1},
-        {ART_CONV2D_FWD_A_GROUPS, "conv2d.groups", 1},
-    };
-    for (unsigned i = 0; i < sizeof(attrs) / sizeof(attrs[0]); i++) {
-        ART_TRY(art_check_int(args, attrs[i].index, attrs[i].name, attrs[i].least, MOST, err));
-    }
-    return ART_OK;
-}
-
 /* Images x and y go with each other and with a kernel of kh * kw. */
 static art_status check_images(const art_op_args *args, unsigned x, const char *x_name, unsigned y,
                                const char *y_name, uint32_t kh, uint32_t kw, art_error *err) {
@@ -68,8 +46,8 @@ static art_status check_images(const art_op_args *args, unsigned x, const char *
     ART_FAIL_IF(s.in_c % s.groups || s.out_c % s.groups, err, ART_SHAPE,
                 "%s: %lld and %lld channels cannot be split into %lld groups", x_name,
                 (long long)s.in_c, (long long)s.out_c, (long long)s.groups);
-    ART_FAIL_IF(kh > MOST || kw > MOST || s.in_h > INT32_MAX || s.in_w > INT32_MAX, err, ART_SHAPE,
-                "%s: kernel or image larger than 2^31", x_name);
+    ART_FAIL_IF(kh > ART_MAX_WINDOW || kw > ART_MAX_WINDOW, err, ART_SHAPE,
+                "%s: a kernel of %u x %u, at most %u are possible", x_name, kh, kw, ART_MAX_WINDOW);
     uint32_t dims[4] = {
         args->operand[x].dims[0],
         (uint32_t)art_window_out(s.in_h, kh, s.stride_h, s.pad_h, s.dil_h),
@@ -81,7 +59,6 @@ static art_status check_images(const art_op_args *args, unsigned x, const char *
 
 static art_status check_weight(const art_op_args *args, unsigned slot, const char *name,
                                art_error *err) {
-    ART_TRY(check_attrs(args, err));
     ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_F32, 5, err));
     return art_check_batched(args, slot, name, 0, err);
 }
@@ -148,7 +125,6 @@ art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
         ART_TRY(check_images(args, X, "conv2d_grad_w.x", DY, "conv2d_grad_w.dy", w[1], w[2], err));
         ART_TRY(check_weight_dims(args, DW, "conv2d_grad_w.dw", X, DY, err));
     } else {
-        ART_TRY(check_attrs(args, err));
         ART_TRY(art_check_operand(args, X, "conv2d_grad_w.x", ART_DTYPE_F32, 4, err));
         ART_TRY(art_check_operand(args, DY, "conv2d_grad_w.dy", ART_DTYPE_F32, 4, err));
     }

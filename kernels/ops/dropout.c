@@ -12,12 +12,10 @@ _Static_assert((int)ART_DROPOUT_FWD_X == (int)ART_DROPOUT_GRAD_DY &&
                    (int)ART_DROPOUT_FWD_A_STREAM == (int)ART_DROPOUT_GRAD_A_STREAM,
                "forward and gradient are one function on slots of the same numbers");
 
-static art_status check(const art_op_args *args, const char *from, const char *to, const char *p,
-                        art_error *err) {
+static art_status check(const art_op_args *args, const char *from, const char *to, art_error *err) {
     ART_TRY(art_check_operand(args, ART_DROPOUT_FWD_X, from, ART_DTYPE_F32, ART_ANY_RANK, err));
     ART_TRY(art_check_operand(args, ART_DROPOUT_FWD_Y, to, ART_DTYPE_F32, ART_ANY_RANK, err));
-    ART_TRY(art_check_matches(args, ART_DROPOUT_FWD_Y, to, ART_DROPOUT_FWD_X, err));
-    return art_check_float(args, ART_DROPOUT_FWD_A_P, p, 0.0, 1.0, err);
+    return art_check_matches(args, ART_DROPOUT_FWD_Y, to, ART_DROPOUT_FWD_X, err);
 }
 
 static void drop(const art_op_args *args, const void *constants, size_t first, size_t n) {
@@ -39,7 +37,7 @@ static art_status run(const art_op_args *args) {
 }
 
 art_status art_op_dropout_fwd_check(const art_op_args *args, art_error *err) {
-    return check(args, "dropout_fwd.x", "dropout_fwd.y", "dropout_fwd.p", err);
+    return check(args, "dropout_fwd.x", "dropout_fwd.y", err);
 }
 
 ART_NO_WORKSPACE(dropout_fwd)
@@ -50,7 +48,7 @@ art_status art_op_dropout_fwd_run(const art_op_args *args, art_error *err) {
 }
 
 art_status art_op_dropout_grad_check(const art_op_args *args, art_error *err) {
-    return check(args, "dropout_grad.dy", "dropout_grad.dx", "dropout_grad.p", err);
+    return check(args, "dropout_grad.dy", "dropout_grad.dx", err);
 }
 
 ART_NO_WORKSPACE(dropout_grad)

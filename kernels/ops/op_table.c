@@ -5,7 +5,7 @@
     [code] = {.name = #name_,                                                                      \
               .n_operands = operands,                                                              \
               .n_attrs = attrs,                                                                    \
-              .attr_kinds = ART_##NAME##_ATTR_KINDS,                                               \
+              .attr = ART_##NAME##_ATTRS,                                                          \
               .access = ART_##NAME##_ACCESS,                                                       \
               .check = art_op_##name_##_check,                                                     \
               .workspace = art_op_##name_##_workspace,                                             \

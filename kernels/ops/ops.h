@@ -3,6 +3,7 @@
 #ifndef ART_OPS_OPS_H
 #define ART_OPS_OPS_H
 
+#include "art_limits.h"
 #include "art_ops.h"
 #include "art_plan.h"
 #include "core/pool.h"
@@ -47,13 +48,20 @@ typedef uint64_t (*art_op_workspace)(const art_op_args *args);
 /* Do it. Fails only for values (labels, batch norm of one value), never for memory. */
 typedef art_status (*art_op_run)(const art_op_args *args, art_error *err);
 
+/* Name, 'i' or 'f', and the range of an attribute's values. */
+typedef struct art_attr_spec {
+    const char *name;
+    char kind;
+    double low, high;
+} art_attr_spec;
+
 typedef struct art_op {
     const char *name;
     uint8_t n_operands;
     uint8_t n_attrs;
-    const char *attr_kinds;           /* 'i' or 'f' per slot */
+    art_attr_spec attr[ART_MAX_ATTRS];
     uint8_t access[ART_MAX_OPERANDS]; /* ART_ACCESS_* | ART_ACCESS_OPTIONAL */
-    art_op_check check;
+    art_op_check check;         /* called by art_check_operation, after the attributes' ranges */
     art_op_workspace workspace; /* NULL: none */
     art_op_run run;
 } art_op;

@@ -9,15 +9,11 @@ enum { TILE_ELEMENTS = 4096 };
 /* Names of an operation's parts in messages. */
 typedef struct pool_names {
     const char *in, *out, *idx;
-    const char *kernel_h, *kernel_w, *stride_h, *stride_w, *pad_h, *pad_w, *dil_h, *dil_w;
-    const char *include;
+    const char *kernel_h, *pad_h, *pad_w;
 } pool_names;
 
 #define POOL_NAMES(op, in, out)                                                                    \
-    {                                                                                              \
-        op in, op out, op ".idx", op ".kernel_h", op ".kernel_w", op ".stride_h", op ".stride_w",  \
-            op ".pad_h", op ".pad_w", op ".dil_h", op ".dil_w", op ".count_include_pad"            \
-    }
+    { op in, op out, op ".idx", op ".kernel_h", op ".pad_h", op ".pad_w" }
 
 _Static_assert((int)ART_MAXPOOL2D_FWD_A_PAD_W == (int)ART_AVGPOOL2D_FWD_A_PAD_W &&
                    (int)ART_MAXPOOL2D_FWD_A_DIL_W == (int)ART_MAXPOOL2D_GRAD_A_DIL_W &&
@@ -50,26 +46,15 @@ static art_vec_window window_of(const art_op_args *args, const art_array *in, co
 
 static art_status check_attrs(const art_op_args *args, const pool_names *names, int is_max,
                               art_error *err) {
-    const int64_t most = INT32_MAX / 4;
     const art_attr *attr = args->attr;
-    ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_KERNEL_H, names->kernel_h, 1, most, err));
-    ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_KERNEL_W, names->kernel_w, 1, most, err));
-    ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_STRIDE_H, names->stride_h, 1, most, err));
-    ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_STRIDE_W, names->stride_w, 1, most, err));
     int64_t kernel_h = attr[ART_MAXPOOL2D_FWD_A_KERNEL_H].i;
     int64_t kernel_w = attr[ART_MAXPOOL2D_FWD_A_KERNEL_W].i;
     ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_PAD_H, names->pad_h, 0, kernel_h / 2, err));
     ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_PAD_W, names->pad_w, 0, kernel_w / 2, err));
-    if (!is_max) {
-        return art_check_int(args, ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD, names->include, 0, 1,
-                             err);
-    }
-    ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_DIL_H, names->dil_h, 1, most, err));
-    ART_TRY(art_check_int(args, ART_MAXPOOL2D_FWD_A_DIL_W, names->dil_w, 1, most, err));
-    ART_FAIL_IF(kernel_h * kernel_w > 255, err, ART_SHAPE,
-                "%s x kernel_w is %lld x %lld = %lld places, at most 255 are possible",
+    ART_FAIL_IF(is_max && kernel_h * kernel_w > ART_MAX_POOL_PLACES, err, ART_SHAPE,
+                "%s x kernel_w is %lld x %lld = %lld places, at most %u are possible",
                 names->kernel_h, (long long)kernel_h, (long long)kernel_w,
-                (long long)(kernel_h * kernel_w));
+                (long long)(kernel_h * kernel_w), ART_MAX_POOL_PLACES);
     return ART_OK;
 }
 
@@ -80,10 +65,6 @@ static art_status check(const art_op_args *args, unsigned in, unsigned out, cons
     ART_TRY(art_check_operand(args, out, names->out, ART_DTYPE_F32, 4, err));
     ART_TRY(art_check_batched(args, out, names->out, x->batched, err));
     ART_TRY(check_attrs(args, names, is_max, err));
-    ART_FAIL_IF(x->dims[1] > INT32_MAX / 4 || x->dims[2] > INT32_MAX / 4 ||
-                    (uint64_t)x->dims[0] * x->dims[1] > UINT32_MAX / 2,
-                err, ART_SHAPE, "%s is too large: %u images of %u x %u", names->in, x->dims[0],
-                x->dims[1], x->dims[2]);
     art_vec_window w = window_of(args, x, y, is_max);
     int64_t out_h = art_window_out(w.in_h, w.kernel_h, w.stride_h, w.pad_h, w.dil_h);
     int64_t out_w = art_window_out(w.in_w, w.kernel_w, w.stride_w, w.pad_w, w.dil_w);

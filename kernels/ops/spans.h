@@ -31,7 +31,7 @@ static inline float *art_out(const art_op_args *args, unsigned slot) {
 }
 
 static inline const art_vec_kernels *art_vec(const art_op_args *args) {
-    return &args->level->kernels.vec;
+    return args->level->kernels.vec;
 }
 
 /* Tiles of `per_tile` items that cover `items`. */

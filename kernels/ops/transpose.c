@@ -43,9 +43,10 @@ static art_status check(const art_op_args *args, unsigned image, const char *x, 
     ART_TRY(art_check_operand(args, 1, y, ART_DTYPE_F32, image == 1 ? 4 : ART_ANY_RANK, err));
     ART_TRY(art_check_matches(args, 1, y, 0, err));
     const uint32_t *dims = args->operand[image].dims;
-    uint64_t bands = art_mul_saturated(dims[0], art_mul_saturated(dims[1], dims[2]));
-    bands = bands > dims[0] * (uint64_t)dims[3] ? bands : dims[0] * (uint64_t)dims[3];
-    ART_FAIL_IF(bands > UINT32_MAX, err, ART_SHAPE, "%s has %llu rows, at most %u are possible", x,
+    uint64_t pixels = (uint64_t)dims[1] * dims[2];
+    uint64_t longest = pixels > dims[3] ? pixels : dims[3];
+    uint64_t bands = art_mul_saturated(dims[0], art_ceil_div(longest, SQUARE));
+    ART_FAIL_IF(bands > UINT32_MAX, err, ART_SHAPE, "%s has %llu tiles, at most %u are possible", x,
                 (unsigned long long)bands, UINT32_MAX);
     return ART_OK;
 }

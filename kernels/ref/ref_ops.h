@@ -14,31 +14,10 @@
 
 typedef void (*art_ref_fn)(const art_op_args *args, double *const *out, double *const *tol);
 
-void art_ref_maxpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_maxpool2d_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_avgpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_avgpool2d_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_batchnorm2d_fwd(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_batchnorm2d_eval(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_batchnorm2d_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_batchnorm2d_eval_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_relu_fwd(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_relu_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_tanh_fwd(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_tanh_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_dropout_fwd(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_dropout_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_add(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_copy(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_nhwc_to_nchw(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_nchw_to_nhwc(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_cross_entropy_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_cross_entropy_eval(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_mse_grad(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_mse_eval(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_grad_sumsq(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_clip_scale(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_sgd_step(const art_op_args *args, double *const *out, double *const *tol);
-void art_ref_adam_step(const art_op_args *args, double *const *out, double *const *tol);
+/* Matrix products have a twin of their own, ref_product.h. */
+#define ART_OP(NAME, name, code, n_operands, n_attrs)                                              \
+    void art_ref_##name(const art_op_args *args, double *const *out, double *const *tol);
+#include "art_ops.def"
+#undef ART_OP
 
 #endif

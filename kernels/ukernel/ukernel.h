@@ -7,7 +7,7 @@
 
 typedef struct art_ukernels {
     const art_gemm_kernels *gemm; /* matrix products and convolutions: may fuse multiply and add */
-    art_vec_kernels vec;          /* element-wise and reductions: equal bits on every level */
+    const art_vec_kernels *vec;   /* element-wise and reductions: equal bits on every level */
 } art_ukernels;
 
 #endif

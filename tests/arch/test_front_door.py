@@ -34,3 +34,18 @@ def test_readme_begins_with_the_two_commands_and_links_the_documents() -> None:
         assert f"(docs/{document}.md)" in text
     for link in re.findall(r"\]\(([\w./-]+)\)", text):
         assert (sources.ROOT / link).exists(), link
+
+
+def test_contributing_names_files_that_exist() -> None:
+    """Paths in back quotes are files or folders; NAME and ID stand for new ones."""
+    text = sources.text(sources.Path("CONTRIBUTING.md"))
+    for name in re.findall(r"`((?:armtrain|kernels|tests|scripts|docs|boards)/[\w./]*)`", text):
+        if "NAME" not in name:
+            assert (sources.ROOT / name).exists(), name
+    for title in (
+        "A layer (op)",
+        "A kernel variant (level)",
+        "A board",
+        "A verb of the command line",
+    ):
+        assert f"\n### {title}\n" in text

@@ -11,7 +11,7 @@ import pytest
 
 from tests.arch import sources
 
-BASE = {"dtypes", "errors", "atomic", "files"}
+BASE = {"dtypes", "errors", "atomic", "files", "limits", "values"}
 DESCRIBE = BASE | {"ir"}
 # Unit -> the units of armtrain that it may import, besides itself. A unit that is not listed fails.
 ALLOWED: dict[str, set[str]] = {
@@ -19,6 +19,8 @@ ALLOWED: dict[str, set[str]] = {
     "files": {"errors"},
     "atomic": {"errors", "files"},
     "dtypes": set(),
+    "limits": set(),
+    "values": {"errors"},
     "ir": BASE,
     "nn": DESCRIBE,
     "optim": DESCRIBE,

@@ -170,7 +170,7 @@ static inline art_status scene_check(const scene *s, unsigned spare_rows, art_op
         args->operand[s->ws] =
             (art_array){.ndim = 1, .dtype = ART_DTYPE_U8, .bytes = need, .dims = {(uint32_t)need}};
     }
-    return s->op->check(args, err);
+    return art_check_operation(s->op, args, err);
 }
 
 static inline void scene_prepare(const scene *s, variant v, art_op_args *args, region *regions) {

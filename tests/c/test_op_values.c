@@ -128,11 +128,11 @@ static void test_nan(void) {
         if (levels[l].features & ~art_cpu_features()) {
             continue;
         }
-        levels[l].kernels.vec.relu(y, x, 4);
+        levels[l].kernels.vec->relu(y, x, 4);
         EXPECT(isnan(y[0]) && y[1] == 0.0f && y[2] == 0.0f && y[3] == 2.0f);
-        EXPECT(levels[l].kernels.vec.row_max(x, 4) == 2.0f);
-        EXPECT(levels[l].kernels.vec.row_max(x, 0) == -INFINITY);
-        EXPECT(isnan(levels[l].kernels.vec.sum_squares(x, 4)));
+        EXPECT(levels[l].kernels.vec->row_max(x, 4) == 2.0f);
+        EXPECT(levels[l].kernels.vec->row_max(x, 0) == -INFINITY);
+        EXPECT(isnan(levels[l].kernels.vec->sum_squares(x, 4)));
     }
 }
 
@@ -141,7 +141,7 @@ static void test_tables(void) {
     unsigned n;
     const art_level *levels = art_levels(&n);
     for (unsigned l = 0; l < n; l++) {
-#define ART_VEC(name, result, parameters) EXPECT(levels[l].kernels.vec.name != NULL);
+#define ART_VEC(name, result, parameters) EXPECT(levels[l].kernels.vec->name != NULL);
 #include "ukernel/vec/vec.def"
 #undef ART_VEC
     }
@@ -240,12 +240,16 @@ static const struct spoiled {
     {maxpool, ART_MAXPOOL2D_FWD_A_STRIDE_W, INT_ATTR, -1e18, ART_PLAN_FORMAT, "stride_w is -"},
     {maxpool, ART_MAXPOOL2D_FWD_A_PAD_H, INT_ATTR, 2, ART_PLAN_FORMAT, "pad_h is 2, needs 0 to 1"},
     {maxpool, ART_MAXPOOL2D_FWD_A_DIL_W, INT_ATTR, 9e18, ART_PLAN_FORMAT, "dil_w is 9"},
+    {maxpool, ART_MAXPOOL2D_FWD_A_DIL_W, INT_ATTR, 1048577, ART_PLAN_FORMAT,
+     "maxpool2d_fwd.dil_w is 1048577, needs 1 to 1048576"},
     {sgd, 1, DIM1, 5, ART_PLAN_BUFFER, "sgd_step.g has 48 bytes, its dimensions need 60"},
     {sgd, 1, DIM1, 3, ART_SHAPE, "sgd_step.g has 9 elements in 3 rows, needs 12 in 3"},
     {sgd, 0, BATCHED, 1, ART_PLAN_FORMAT, "sgd_step.w is batched"},
     {sgd, 2, ABSENT, 0, ART_PLAN_FORMAT, "sgd_step has momentum 0.9 and no momentum buffer"},
     {sgd, ART_SGD_STEP_A_LR, FLOAT_ATTR, NAN, ART_PLAN_FORMAT, "sgd_step.lr is nan"},
     {sgd, ART_SGD_STEP_A_LR, FLOAT_ATTR, INFINITY, ART_PLAN_FORMAT, "sgd_step.lr is inf"},
+    {sgd, ART_SGD_STEP_A_LR, FLOAT_ATTR, 1e39, ART_PLAN_FORMAT, "sgd_step.lr is 1e+39, needs"},
+    {sgd, ART_SGD_STEP_A_LR, FLOAT_ATTR, 1e-50, ART_PLAN_FORMAT, "sgd_step.lr is 1e-50, needs"},
     {sgd, ART_SGD_STEP_A_NESTEROV, INT_ATTR, 2, ART_PLAN_FORMAT, "sgd_step.nesterov is 2"},
     {loss, 1, DIM0, 1, ART_SHAPE, "cross_entropy_grad.target has dimension 0 = 1, needs 2"},
     {loss, 2, DTYPE, ART_DTYPE_F32, ART_PLAN_FORMAT, "cross_entropy_grad.loss has element type 0"},
@@ -298,7 +302,8 @@ static void test_refusals(void) {
         scene s = refusals[i].make();
         EXPECT_STATUS(scene_check(&s, 0, &args, &err), ART_OK, err, "");
         spoil(&args, s.attr, &refusals[i]);
-        EXPECT_STATUS(s.op->check(&args, &err), refusals[i].status, err, refusals[i].message);
+        EXPECT_STATUS(art_check_operation(s.op, &args, &err), refusals[i].status, err,
+                      refusals[i].message);
         scene_free(&s);
     }
     /* Dimensions whose product wraps around to something small. */
@@ -309,7 +314,8 @@ static void test_refusals(void) {
     for (int d = 0; d < 4; d++) {
         args.operand[0].dims[d] = 65536;
     }
-    EXPECT_STATUS(s.op->check(&args, &err), ART_PLAN_BUFFER, err, "its dimensions need 1844");
+    EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_PLAN_BUFFER, err,
+                  "its dimensions need 1844");
     scene_free(&s);
     EXPECT(art_op_find(0) == NULL && art_op_find(ART_OP_END) == NULL);
 }

@@ -340,7 +340,7 @@ static const struct {
     {"operand_id", operand_id, ART_PLAN_FORMAT, "operand 0 is tensor"},
     {"operand_missing", operand_missing, ART_PLAN_FORMAT, "operand 0 is tensor 4294967295"},
     {"attr_count", attr_count, ART_PLAN_FORMAT, "attributes"},
-    {"attr_nan", attr_nan, ART_PLAN_FORMAT, "attribute 0 is not finite"},
+    {"attr_nan", attr_nan, ART_PLAN_FORMAT, "sgd_step.lr is inf"},
     {"shapes", shapes, ART_SHAPE, "layer '0'"},
     {"wrong_batch", wrong_batch, ART_PLAN_BUFFER, "uses 'x.2'"},
     {"reads_unwritten", reads_unwritten, ART_PLAN_FORMAT, "reads 'h.0', which nothing has written"},

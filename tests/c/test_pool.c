@@ -17,7 +17,7 @@
 typedef struct region {
     atomic_uint runs[TILES_MAX];
     double sums[TILES_MAX];
-    atomic_uint busy[ART_POOL_MAX_THREADS]; /* tiles that a thread is in: at most one */
+    atomic_uint busy[ART_MAX_THREADS]; /* tiles that a thread is in: at most one */
     atomic_uint clashes;
     unsigned threads;
 } region;
@@ -44,7 +44,7 @@ static void *map_stacks(unsigned threads) {
 static art_pool *start(unsigned threads, void **stacks) {
     art_error err;
     art_pool *pool = aligned_alloc(64, art_pool_bytes());
-    *stacks = map_stacks(ART_POOL_MAX_THREADS);
+    *stacks = map_stacks(ART_MAX_THREADS);
     EXPECT_STATUS(art_pool_start(pool, threads, threads == 1 ? NULL : *stacks, &err), ART_OK, err,
                   "");
     EXPECT(art_pool_threads(pool) == threads);
@@ -55,7 +55,7 @@ static void stop(art_pool *pool, void *stacks) {
     art_pool_stop(pool);
     art_pool_stop(pool); /* twice is harmless */
     free(pool);
-    munmap(stacks, (size_t)ART_POOL_MAX_THREADS * ART_STACK_BYTES);
+    munmap(stacks, (size_t)ART_MAX_THREADS * ART_STACK_BYTES);
 }
 
 static void run_regions(art_pool *pool, region *r, int regions) {

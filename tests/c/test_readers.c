@@ -56,6 +56,37 @@ static void idx_files(void) {
     art_file_close(&c.file);
 }
 
+/* Positions beyond 32 bits, on processors of 32 bits too: the last of 5,000,000 rows of 1000 B. */
+static void idx_beyond_four_gigabytes(void) {
+    static const unsigned char head[] = {0, 0, 8, 2, 0, 0x4C, 0x4B, 0x40, 0, 0, 3, 0xE8};
+    run_column c;
+    float x[1000];
+    write_bytes(in_dir("big"), head, sizeof head);
+    int fd = open(in_dir("big"), O_WRONLY | O_CLOEXEC);
+    const off_t end = (off_t)sizeof head + 5000000000LL;
+    EXPECT(fd >= 0);
+    if (ftruncate(fd, end) != 0 || pwrite(fd, "\xFF", 1, end - 1) != 1) {
+        printf("skipped: no sparse file of 5 GB in %s\n", storage_dir);
+    } else {
+        EXPECT(run_open_idx(&c, in_dir("big"), command, &err) == ART_OK && c.count == 5000000);
+        EXPECT(run_column_floats(&c, 4999999, 0, 1000, x, &err) == ART_OK);
+        EXPECT(x[998] == 0.0f && x[999] == 1.0f);
+        art_file_close(&c.file);
+    }
+    close(fd);
+    unlink(in_dir("big"));
+}
+
+/* A 32-bit count of seconds ends in 2038; a clock that is wrong may date files later. */
+static void idx_dated_after_2038(void) {
+    const struct timespec times[2] = {{.tv_sec = 2300000000LL}, {.tv_sec = 2300000000LL}};
+    write_bytes(in_dir("late"), "\0\0\x08\1\0\0\0\2\1\2", 10);
+    EXPECT(utimensat(AT_FDCWD, in_dir("late"), times, 0) == 0);
+    run_column c;
+    EXPECT(run_open_idx(&c, in_dir("late"), command, &err) == ART_OK && c.count == 2);
+    art_file_close(&c.file);
+}
+
 /* --- npy and npz ----------------------------------------------------------------------------- */
 
 /* An npy array: a header dictionary and data bytes. */
@@ -448,6 +479,8 @@ static void logs(void) {
 int main(void) {
     storage_start();
     idx_files();
+    idx_beyond_four_gigabytes();
+    idx_dated_after_2038();
     npy_headers();
     npz_files();
     sources();

@@ -93,7 +93,7 @@ typedef struct results {
 /* A choice of element-wise kernels that add and multiply. */
 static void elements(const art_level *level, results *r) {
     static float x[3 * N], y[N];
-    const art_vec_kernels *vec = &level->kernels.vec;
+    const art_vec_kernels *vec = level->kernels.vec;
     const art_vec_sgd sgd = {
         .scale = 1, .lr = 0.5f, .weight_decay = 0.25f, .momentum = 0.9f, .damp = 1};
     const art_vec_affine affine = {y, x, y};

@@ -39,8 +39,8 @@ def test_mem_01_a_megabyte_is_refused_with_the_numbers() -> None:
     assert "lower bound" in text
     assert re.search(r"401,408 B  weight", text)
     assert re.search(r"100,352 B  input", text)
-    assert "--train-only '4.*': needs" in text
-    assert re.search(r"not enough alone: --batch 1: needs 1,\d{3},\d{3} B", text)
+    assert "train_only='4.*': needs" in text
+    assert re.search(r"not enough alone: batch_size=1: needs at least 1,\d{3},\d{3} B", text)
 
 
 def test_mem_01_the_offered_way_out_fits() -> None:

@@ -97,8 +97,8 @@ def test_plan_json(work: Path) -> None:
         (["zoo:lenet5", "--batch", "1", "--optimizer", "sgd:lr=x"], 2, "not a number"),
         (["zoo:lenet5", "--batch", "1", "--optimizer", "sgd:speed=1"], 2, "speed"),
         (["zoo:lenet5", "--batch", "32", "--budget", "100 KiB"], 3, "102400"),
-        (["zoo:lenet5", "--batch", "1", "--board", "toaster"], 1, "toaster"),
-        (["zoo:lenet5", "--batch", "1", "--train-only", "zzz*"], 1, "zzz"),
+        (["zoo:lenet5", "--batch", "1", "--board", "toaster"], 2, "toaster"),
+        (["zoo:lenet5", "--batch", "1", "--train-only", "zzz*"], 2, "zzz"),
     ],
 )
 def test_plan_refusals(work: Path, args: list[str], code: int, message: str) -> None:

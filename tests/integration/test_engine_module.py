@@ -57,7 +57,7 @@ def test_info(engine: _engine.Engine) -> None:
     }
     assert {k: info[k] for k in expected} == expected
     assert info["kernel_level"] == _engine.kernel_levels()[-1]
-    assert len(info["model_hash"]) == 32
+    assert len(bytes.fromhex(info["model_hash"])) == 32
 
 
 def test_training_lowers_the_loss_and_counts_steps(engine: _engine.Engine) -> None:

@@ -173,6 +173,9 @@ _OTHERS = {
         ),
         (2, 6, 7),
     ),
+    "flatten_to_classes": Case(  # the loss reads features in torch's order
+        lambda: nn.Sequential(nn.Conv2d(2, 3, (5, 6)), nn.Tanh(), nn.Flatten()), (2, 6, 7)
+    ),
     "residual": image(168, lambda: [Residual(4), Residual(4)]),
     "fork": Case(Fork, (6,)),
     "linear_no_bias": vector(

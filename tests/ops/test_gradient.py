@@ -81,7 +81,7 @@ def test_frozen_parameters_cost_nothing(name: str) -> None:
 
 
 def test_every_operation_is_used() -> None:
-    """The table of cases covers the catalogue, but for what no network of it needs."""
+    """The table of cases covers the catalogue but COPY, which has a plan of its own."""
     used = {step.op for case in CASES.values() for step in make_plan(case).program.steps}
     unused = set(OpCode) - used
-    assert unused <= {OpCode.COPY, OpCode.NHWC_TO_NCHW, OpCode.NCHW_TO_NHWC}
+    assert unused == {OpCode.COPY}

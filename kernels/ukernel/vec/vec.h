@@ -102,29 +102,9 @@ typedef struct art_vec_kernels {
 } art_vec_kernels;
 #undef ART_VEC
 
-#define ART_VEC_DECLARE(level, features, fused, name, result, parameters)                          \
-    result art_vec_##name##_##level parameters;
-#define ART_VEC(name, result, parameters) ART_EACH_LEVEL(ART_VEC_DECLARE, name, result, parameters)
-#include "ukernel/vec/vec.def"
-#undef ART_VEC
+/* One table a level, defined at the end of vec_impl.h. */
+#define ART_VEC_DECLARE(level, ...) extern const art_vec_kernels art_vec_##level;
+ART_EACH_LEVEL(ART_VEC_DECLARE, )
 #undef ART_VEC_DECLARE
-
-/* Initialiser of an art_vec_kernels with the functions of one level. */
-#define ART_VEC_KERNELS(level)                                                                     \
-    {                                                                                              \
-        .relu = art_vec_relu_##level, .relu_grad = art_vec_relu_grad_##level,                      \
-        .tanh = art_vec_tanh_##level, .tanh_grad = art_vec_tanh_grad_##level,                      \
-        .add = art_vec_add_##level, .scale = art_vec_scale_##level,                                \
-        .dropout = art_vec_dropout_##level, .sgd = art_vec_sgd_##level,                            \
-        .adam = art_vec_adam_##level, .sum_squares = art_vec_sum_squares_##level,                  \
-        .squared_error = art_vec_squared_error_##level, .row_max = art_vec_row_max_##level,        \
-        .exp_sum = art_vec_exp_sum_##level, .col_moments = art_vec_col_moments_##level,            \
-        .col_dots = art_vec_col_dots_##level, .normalise = art_vec_normalise_##level,              \
-        .normalise_grad = art_vec_normalise_grad_##level,                                          \
-        .scale_cols = art_vec_scale_cols_##level, .maxpool_row = art_vec_maxpool_row_##level,      \
-        .maxpool_grad_row = art_vec_maxpool_grad_row_##level,                                      \
-        .avgpool_row = art_vec_avgpool_row_##level,                                                \
-        .avgpool_grad_row = art_vec_avgpool_grad_row_##level,                                      \
-    }
 
 #endif

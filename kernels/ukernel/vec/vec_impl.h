@@ -8,9 +8,9 @@
 #include "core/philox.h"
 #include "ukernel/vec/vec.h"
 
-#define ART_PASTE2(a, b, c) a##b##_##c
-#define ART_PASTE(a, b, c) ART_PASTE2(a, b, c)
-#define FN(name) ART_PASTE(art_vec_, name, ART_VEC_LEVEL)
+#define ART_PASTE2(a, b) a##b
+#define ART_PASTE(a, b) ART_PASTE2(a, b)
+#define FN(name) level_##name
 #define IVDEP _Pragma("GCC ivdep")
 #define INLINE static inline __attribute__((always_inline))
 
@@ -20,38 +20,38 @@ typedef float loose __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), m
 
 /* ---- element by element ---- */
 
-void FN(relu)(float *y, const float *x, size_t n) {
+static void FN(relu)(float *y, const float *x, size_t n) {
     IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = x[i] <= 0.0f ? 0.0f : x[i]; /* false for NaN */
     }
 }
 
-void FN(relu_grad)(float *dx, const float *y, const float *dy, size_t n) {
+static void FN(relu_grad)(float *dx, const float *y, const float *dy, size_t n) {
     IVDEP for (size_t i = 0; i < n; i++) {
         float d = dy[i];
         dx[i] = y[i] > 0.0f ? d : 0.0f;
     }
 }
 
-void FN(tanh)(float *y, const float *x, size_t n) {
+static void FN(tanh)(float *y, const float *x, size_t n) {
     IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = art_tanhf(x[i]);
     }
 }
 
-void FN(tanh_grad)(float *dx, const float *y, const float *dy, size_t n) {
+static void FN(tanh_grad)(float *dx, const float *y, const float *dy, size_t n) {
     IVDEP for (size_t i = 0; i < n; i++) {
         dx[i] = dy[i] * (1.0f - y[i] * y[i]);
     }
 }
 
-void FN(add)(float *y, const float *a, const float *b, size_t n) {
+static void FN(add)(float *y, const float *a, const float *b, size_t n) {
     IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = a[i] + b[i];
     }
 }
 
-void FN(scale)(float *y, const float *x, float k, size_t n) {
+static void FN(scale)(float *y, const float *x, float k, size_t n) {
     IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = x[i] * k;
     }
@@ -78,7 +78,8 @@ INLINE void random_words(uint32_t out[4 * MASK_BLOCKS], const art_vec_mask *mask
     }
 }
 
-void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask, uint64_t first) {
+static void FN(dropout)(float *y, const float *x, size_t n, const art_vec_mask *mask,
+                        uint64_t first) {
     uint32_t words[4 * MASK_BLOCKS];
     for (size_t done = 0; done < n;) {
         uint64_t index = first + done;
@@ -108,7 +109,7 @@ INLINE void sgd_loop(float *w, const float *g, float *buffer, size_t n, art_vec_
     }
 }
 
-void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sgd *k) {
+static void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sgd *k) {
     art_vec_sgd c = *k;
     if (!buffer) {
         sgd_loop(w, g, NULL, n, c);
@@ -127,7 +128,8 @@ void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art_vec_sg
     }
 }
 
-void FN(adam)(float *w, const float *g, float *m, float *v, size_t n, const art_vec_adam *k) {
+static void FN(adam)(float *w, const float *g, float *m, float *v, size_t n,
+                     const art_vec_adam *k) {
     const art_vec_adam c = *k;
     IVDEP for (size_t i = 0; i < n; i++) {
         float d = g[i] * c.scale + c.weight_decay * w[i];
@@ -152,7 +154,7 @@ INLINE double fold(double acc[LANES]) {
     return acc[0];
 }
 
-double FN(sum_squares)(const float *x, size_t n) {
+static double FN(sum_squares)(const float *x, size_t n) {
     double acc[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -180,7 +182,7 @@ INLINE void error_block(double *acc, float *dy, const float *y, const float *t, 
     }
 }
 
-double FN(squared_error)(float *dy, const float *y, const float *t, float k, size_t n) {
+static double FN(squared_error)(float *dy, const float *y, const float *t, float k, size_t n) {
     double acc[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -190,7 +192,7 @@ double FN(squared_error)(float *dy, const float *y, const float *t, float k, siz
     return fold(acc);
 }
 
-float FN(row_max)(const float *x, size_t n) {
+static float FN(row_max)(const float *x, size_t n) {
     float best[LANES];
     size_t i = 0;
     for (int j = 0; j < LANES; j++) {
@@ -224,7 +226,7 @@ INLINE void exp_block(double *acc, float *e, const float *x, float max, size_t n
     }
 }
 
-double FN(exp_sum)(float *e, const float *x, float max, size_t n) {
+static double FN(exp_sum)(float *e, const float *x, float max, size_t n) {
     double acc[LANES] = {0};
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
@@ -309,16 +311,16 @@ COLUMNS(one, single, loose_single)
         }                                                                                          \
     }
 
-void FN(col_moments)(float *shift, float *sum, float *squares, const float *x, size_t rows,
-                     size_t ld, size_t n) {
+static void FN(col_moments)(float *shift, float *sum, float *squares, const float *x, size_t rows,
+                            size_t ld, size_t n) {
     const float per_row = 1.0f / (float)rows;
 #define MOMENTS(name, c)                                                                           \
     moments_##name(shift + (c), sum + (c), squares + (c), x + (c), rows, ld, per_row)
     EACH_REGISTER(MOMENTS)
 }
 
-void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const float *mean,
-                  size_t rows, size_t ld, size_t n) {
+static void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const float *mean,
+                         size_t rows, size_t ld, size_t n) {
 #define DOTS(name, c) dots_##name(sum + (c), dot + (c), dy + (c), x + (c), mean + (c), rows, ld)
 #define SUMS(name, c) sums_##name(sum + (c), dy + (c), rows, ld)
     if (x) {
@@ -330,8 +332,8 @@ void FN(col_dots)(float *sum, float *dot, const float *dy, const float *x, const
 
 /* ---- rows of columns with one set of constants per column ---- */
 
-void FN(normalise)(float *y, const float *x, size_t rows, size_t ld, size_t n,
-                   const art_vec_affine *k) {
+static void FN(normalise)(float *y, const float *x, size_t rows, size_t ld, size_t n,
+                          const art_vec_affine *k) {
     const float *mean = k->mean, *slope = k->slope, *shift = k->shift;
     for (size_t i = 0; i < rows; i++) {
         IVDEP for (size_t c = 0; c < n; c++) {
@@ -340,8 +342,8 @@ void FN(normalise)(float *y, const float *x, size_t rows, size_t ld, size_t n,
     }
 }
 
-void FN(normalise_grad)(float *dx, const float *dy, const float *x, size_t rows, size_t ld,
-                        size_t n, const art_vec_centred *k) {
+static void FN(normalise_grad)(float *dx, const float *dy, const float *x, size_t rows, size_t ld,
+                               size_t n, const art_vec_centred *k) {
     const float *mean = k->mean, *dy_mean = k->dy_mean, *dot = k->dot, *slope = k->slope;
     for (size_t i = 0; i < rows; i++) {
         IVDEP for (size_t c = 0; c < n; c++) {
@@ -351,7 +353,8 @@ void FN(normalise_grad)(float *dx, const float *dy, const float *x, size_t rows,
     }
 }
 
-void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, size_t n, const float *k) {
+static void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, size_t n,
+                           const float *k) {
     for (size_t i = 0; i < rows; i++) {
         IVDEP for (size_t c = 0; c < n; c++) {
             y[i * ld + c] = x[i * ld + c] * k[c];
@@ -396,7 +399,8 @@ INLINE void start_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, 
     }
 }
 
-void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w, int32_t oh) {
+static void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w,
+                            int32_t oh) {
     const size_t n = w->channels;
     for (int32_t ow = 0; ow < w->out_w; ow++) {
         int started = 0;
@@ -443,8 +447,8 @@ INLINE void collect_maxima(float *dx, const float *dy, const uint8_t *idx, uint8
     }
 }
 
-void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx, const art_vec_window *w,
-                          int32_t ih) {
+static void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx,
+                                 const art_vec_window *w, int32_t ih) {
     const size_t n = w->channels;
     const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
     for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
@@ -479,7 +483,7 @@ INLINE void inner_part(int32_t o, int32_t kernel, int32_t stride, int32_t pad, i
     *to = start + kernel > in ? in : start + kernel;
 }
 
-void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t oh) {
+static void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t oh) {
     const size_t n = w->channels;
     int32_t h0, h1, w0, w1;
     inner_part(oh, w->kernel_h, w->stride_h, w->pad_h, w->in_h, &h0, &h1);
@@ -502,7 +506,7 @@ void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t 
     }
 }
 
-void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, int32_t ih) {
+static void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, int32_t ih) {
     const size_t n = w->channels;
     const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
     for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
@@ -523,3 +527,9 @@ void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, i
         }
     }
 }
+
+#define ART_VEC(name, result, parameters) .name = FN(name),
+const art_vec_kernels ART_PASTE(art_vec_, ART_VEC_LEVEL) = {
+#include "ukernel/vec/vec.def"
+};
+#undef ART_VEC

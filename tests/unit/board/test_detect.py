@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from armtrain.board import profile
 from armtrain.board.detect import Detection, detect, match, userland_architecture
 from armtrain.board.identity import CAPTURE, Identity, System, read_identity, read_system
 from armtrain.board.profile import load_board
@@ -184,3 +187,29 @@ def test_a_damaged_capture(tmp_path: Path, text: str) -> None:
 
 def test_the_capability_word_of_a_captured_machine() -> None:
     assert read_system(MACHINES / "raspberrypi-4b").hwcap & 2
+
+
+def test_a_new_board_is_one_file_and_one_capture(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As docs/boards.md says it: a profile made from the most similar one, and a captured machine.
+    profiles, machine = tmp_path / "boards", tmp_path / "example-one"
+    shutil.copytree(root / "boards", profiles)
+    shutil.copytree(MACHINES / "odroid-n2", machine)
+    (machine / "proc/device-tree/model").write_bytes(b"Example One\0")
+    (machine / "proc/device-tree/compatible").write_bytes(b"example,one\0amlogic,g12b\0")
+    assert not detect(machine).exact
+    text = (profiles / "odroid-n2.toml").read_text()
+    for pattern, new in (
+        ("id", '"example-one"'),
+        ("name", '"Example One"'),
+        ("compatible", '["example,one"]'),
+        ("models", '["Example One"]'),
+        ("near_compatible", "[]"),
+    ):
+        text = re.sub(rf"^{pattern} = .*$", f"{pattern} = {new}", text, count=1, flags=re.MULTILINE)
+    (profiles / "example-one.toml").write_text(text)
+    monkeypatch.setattr(profile, "built_in", lambda: profiles)
+    found = detect(machine)
+    assert (found.board.id, found.exact) == ("example-one", True)
+    assert load_board("example-one").threads == 4

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from armtrain.board.profile import Board, board_ids, load_board
-from armtrain.errors import PlanError
+from armtrain.errors import ArgumentError, PlanError
 
 
 def test_generic_assumes_four_threads() -> None:
@@ -26,8 +26,10 @@ def test_a_profile_file(tmp_path: Path) -> None:
 
 
 def test_an_unknown_board_lists_the_known_ones() -> None:
-    with pytest.raises(PlanError, match="generic"):
+    with pytest.raises(ArgumentError, match="known are generic"):
         load_board("no-such-board")
+    with pytest.raises(ArgumentError, match="similar are raspberrypi-4b"):
+        load_board("raspberypi-4b")
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_an_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["boards", "toaster"]) == 1
+    assert main(["boards", "toaster"]) == 2
     assert "known are generic" in capsys.readouterr().err
 
 
@@ -119,10 +119,42 @@ def test_doctor_on_memory(capsys: pytest.CaptureFixture[str], root: Path) -> Non
     assert any("cgroup_disable=memory" in p for p in found)
     assert any("zram" in p for p in found)
     assert zero["throttling"]["now"] == ["under-voltage", "throttled"]
+    assert zero["throttling"]["since_boot"] == ["under-voltage", "throttled"]
+    assert zero["clock"]["governors"]
     four = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b"))
     assert four["warnings"] == []
     mixed = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b-userland-32"))
     assert any("32-bit" in w["problem"] for w in mixed["warnings"])
+
+
+def test_doctor_tells_programs_from_the_kernel(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    machine = str(root / "tests/boards/raspberrypi-4b-userland-32")
+    facts = told(capsys, "doctor", "--root", machine)
+    assert (facts["kernel_bits"], facts["userland_bits"]) == (64, 32)
+    assert main(["doctor", "--root", machine]) == 0
+    out = capsys.readouterr().out
+    assert "64-bit (aarch64), pages of 4096 B" in out
+    assert "32-bit, armv7l+neon+fma" in out
+    zero = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-zero-w"))
+    assert (zero["kernel_bits"], zero["userland_bits"]) == (32, 32)
+
+
+def test_doctor_says_what_a_control_group_leaves(
+    capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    machine = str(root / "tests/boards/raspberrypi-4b-container")
+    memory = told(capsys, "doctor", "--root", machine)["memory"]
+    assert memory["cgroup_limit_bytes"] == 256 << 20
+    assert memory["cgroup_used_bytes"] == 24 << 20, "files in memory can be dropped"
+    assert memory["usable_bytes"] == 232 << 20
+    assert main(["doctor", "--root", machine]) == 0
+    out = capsys.readouterr().out
+    assert "256.00 MiB, 24.00 MiB of it in use" in out
+    assert "warning: a control group limits this process to 268435456 B" in out
+    free = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b"))["memory"]
+    assert free["usable_bytes"] == free["available_bytes"]
 
 
 def test_doctor_text(capsys: pytest.CaptureFixture[str], root: Path) -> None:
@@ -150,6 +182,10 @@ def test_capture_and_read_back(
     facts = told(capsys, "doctor", "--root", folder)
     assert facts["page_size"] in (4096, 16384, 65536)
     assert facts["memory"]["total_bytes"] > 0
+    here = told(capsys, "doctor")
+    for key in ("userland_bits", "kernel_bits", "page_size", "isa"):
+        assert facts[key] == here[key]
+    assert facts["memory"]["cgroup_limit_bytes"] == here["memory"]["cgroup_limit_bytes"]
     again = subprocess.run([*script, folder], check=False, capture_output=True, text=True)
     assert again.returncode == 4
     assert "exists" in again.stderr

@@ -58,11 +58,63 @@ def test_every_verb_has_help_and_json(verb: str, capsys: pytest.CaptureFixture[s
         (["plan", "zoo:lenet", "-o", "f", "--batch", "0"], "at least 1"),
         (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--input-shape", "3,4"], "3x32x32"),
         (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--budget", "2 apples"], "2 MiB"),
+        (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--budget", "9" * 30], "can record"),
+        (["plan", "zoo:lenet", "-o", "f", "--batch", "9" * 30], "at most 4294967295"),
+        (["plan", "zoo:lenet", "-o", "f", "--batch", "1", "--input-shape", "3x0x4"], "3x32x32"),
+        (["train", "f.plan", "--data", "digits", "--epochs", "1", "--seed", "9" * 30], "at most 1"),
+        (["train", "f.plan", "--data", f"random:samples={2**70}", "--epochs", "1"], "samples=N"),
         (["demo", "cats"], "invalid choice"),
     ],
 )
 def test_usage_errors(args: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert message in usage_error(capsys, *args)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--clip-norm", "1e-50"], "clip_norm"),
+        (["--clip-norm", "1e39"], "clip_norm"),
+        (["--threads", "65"], "threads needs an integer from 1 to 64, got 65"),
+        (["--batch", "2147483648"], "batch_size needs an integer from 1 to 2147483647"),
+        (["--optimizer", "sgd:lr=1e-50"], "too small for a float32"),
+        (["--board", "raspberypi-4b"], "similar are raspberrypi-4b"),
+        (["--train-only", "zzz"], "similar names are"),
+    ],
+)
+def test_inputs_of_a_plan_that_cannot_be(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "f.plan"
+    assert main(["plan", "zoo:lenet", "-o", str(out), "--batch", "1", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "message"),
+    [
+        ("nn.Linear(2**31, 2**31)", 2, "in_features needs an integer from 1 to 2147483647"),
+        ("nn.Linear(4, 2**31 - 1)", 3, "an arena has at most 137,438,953,472 B"),
+    ],
+)
+def test_models_that_cannot_be(
+    body: str, code: int, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "model.py"
+    model.write_text(f"from armtrain import nn\n\n\ndef make():\n    return {body}\n")
+    args = [f"{model}:make", "-o", str(tmp_path / "f.plan"), "--batch", "9"]
+    assert main(["plan", *args, "--input-shape", "4"]) == code
+    assert message in capsys.readouterr().err
+
+
+def test_a_budget_refusal_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    args = ["zoo:mlp", "-o", str(tmp_path / "f.plan"), "--batch", "64", "--budget", "5 MB"]
+    assert main(["plan", *args]) == 3
+    err = capsys.readouterr().err
+    assert "--threads 3: needs" in err
+    assert "--batch 53: needs" in err
+    assert "batch_size=" not in err
 
 
 def test_resume_needs_a_directory(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from armtrain.errors import PlanError
+from armtrain.errors import ArgumentError
 from armtrain.memory.budget import parse_bytes
 
 
@@ -28,5 +28,5 @@ def test_counts_with_units(text: int | str, expected: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "MiB", "2 M", "two MiB", "-5", "0", "1e6", "2 MiBB"])
 def test_other_texts_are_refused_with_examples(text: str) -> None:
-    with pytest.raises(PlanError, match="2 MiB"):
+    with pytest.raises(ArgumentError, match="2 MiB"):
         parse_bytes(text)

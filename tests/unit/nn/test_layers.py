@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from armtrain import nn
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.program import Init, InitKind
 from armtrain.nn import functional
 
@@ -75,13 +76,22 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.Conv2d(3, 4, 3, groups=2), "groups=2 must divide in_channels=3"),
         (lambda: nn.Conv2d(3, 4, 2, padding="same"), "odd kernel"),
         (lambda: nn.Conv2d(3, 4, 3, padding_mode="circular"), "use 'zeros'"),
-        (lambda: nn.Conv2d(3, 4, 0), "kernel_size needs an integer >= 1"),
+        (lambda: nn.Conv2d(3, 4, 0), "kernel_size needs an integer from 1 to"),
         (lambda: nn.Conv2d(3, 4, 3, stride=(1, 2, 3)), r"pair \(height, width\)"),  # type: ignore[arg-type]
-        (lambda: nn.Linear(0, 4), "in_features needs an integer >= 1"),
-        (lambda: nn.Linear(2.0, 4), "in_features needs an integer >= 1"),  # type: ignore[arg-type]
+        (lambda: nn.Linear(0, 4), "in_features needs an integer from 1 to"),
+        (lambda: nn.Linear(2.0, 4), "in_features needs an integer from 1 to"),  # type: ignore[arg-type]
         (lambda: nn.BatchNorm2d(4, momentum=None), "cumulative"),  # type: ignore[arg-type]
         (lambda: nn.BatchNorm2d(4, eps=-1.0), "eps needs"),
         (lambda: nn.Dropout(1.0), "below 1"),
+        (lambda: nn.Dropout("half"), "p needs a finite number from 0 to 1, got 'half'"),  # type: ignore[arg-type]
+        (lambda: nn.BatchNorm2d(4, eps=1e-50), "eps: 1e-50 is too small for a float32"),
+        (lambda: nn.BatchNorm2d(4, eps=None), "eps needs a finite number"),  # type: ignore[arg-type]
+        (lambda: nn.BatchNorm2d(4, momentum="fast"), "momentum needs"),  # type: ignore[arg-type]
+        (lambda: nn.Conv2d(3, 4, 3, stride=2**20 + 1), "stride needs an integer from 1 to 1048576"),
+        (lambda: nn.Conv2d(3, 4, 3, padding=None), "padding needs an integer from 0"),  # type: ignore[arg-type]
+        (lambda: nn.Linear(2**31, 2**31), "in_features needs an integer from 1 to 2147483647"),
+        (lambda: nn.Flatten("1"), "start_dim needs an integer"),  # type: ignore[arg-type]
+        (lambda: nn.MSELoss(None), "reduction=None is not available"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(reduction="sum"), "use 'mean'"),
         (lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "use 0.0"),
         (lambda: nn.MSELoss(reduction="none"), "use 'mean'"),
@@ -112,7 +122,6 @@ def test_unavailable_arguments_are_refused(make: Callable[[], object], message: 
         (Call(lambda x: x.reshape(7, -1)), (4,), "cannot reshape"),
         (Call(lambda x: (x, x)), (4,), "must return one tensor, got tuple"),
         (Call(lambda x: nn.Linear(4, 4)(x)), (4,), "belongs to no module"),
-        (Call(lambda x: x), (0,), "input_shape needs"),
     ],
 )
 def test_misfits_are_refused(net: nn.Module, shape: tuple[int, ...], message: str) -> None:
@@ -131,10 +140,29 @@ def test_unknown_tensor_method_names_what_is_available() -> None:
         nn.trace(Call(lambda x: x.softmax(1)), (4,), 2)  # type: ignore[operator]
 
 
-@pytest.mark.parametrize("batch", [0, -1, True, 2.5])
+@pytest.mark.parametrize("batch", [0, -1, True, 2.5, "3", 2**31, None])
 def test_bad_batch_sizes_are_refused(batch: Any) -> None:
-    with pytest.raises(ShapeError, match="batch_size needs"):
+    with pytest.raises(ArgumentError, match="batch_size needs an integer from 1 to 2147483647"):
         nn.trace(nn.Identity(), (4,), batch)
+
+
+@pytest.mark.parametrize("shape", [3, "3", (), (0,), (2.5,), (True,), (2**31,), (1,) * 6, None])
+def test_bad_input_shapes_are_refused(shape: Any) -> None:
+    with pytest.raises(ArgumentError, match="input_shape needs 1 to 5 integers"):
+        nn.trace(nn.Identity(), shape, 2)
+
+
+def test_numpy_integers_are_integers() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(np.int64(3), np.int32(4), (np.int64(3), 3), stride=np.uint8(1)),
+        nn.BatchNorm2d(np.int64(4), eps=np.float32(1e-5)),
+        nn.MaxPool2d(np.int64(2)),
+        nn.Flatten(np.int64(1)),
+        nn.Linear(np.int64(36), np.int16(2)),
+    )
+    assert nn.trace(net, np.array([3, 8, 8]), np.int64(2)).nodes[-1].shape == (2, 2)
+    dims = [n for p in net.parameters() for n in p.shape]
+    assert {type(n) for n in dims} == {int}
 
 
 def test_functions_record_what_layers_record() -> None:

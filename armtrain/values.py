@@ -1,0 +1,90 @@
+"""Checks of plain arguments: what counts as an integer or a number, and its range.
+
+NumPy's scalars count as what they hold; truth values are no numbers.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, nextafter
+from numbers import Real
+from operator import index
+
+from armtrain.errors import ArgumentError
+
+__all__ = ["as_integer", "as_real", "integer", "real"]
+
+
+def as_integer(value: object) -> int | None:
+    """Return an integer of any kind as an int, None for anything else.
+
+    Examples
+    --------
+    >>> as_integer(3), as_integer(3.0), as_integer(True)
+    (3, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    try:
+        return index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def as_real(value: object) -> float | None:
+    """Return a number of any kind as a float, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return inf
+
+
+def _text(bound: float) -> str:
+    """Return a bound as people write it."""
+    return "below 1" if nextafter(bound, inf) == 1.0 else f"{bound:g}"
+
+
+def integer(what: str, value: object, low: int, high: int) -> int:
+    """Return `value` as an int.
+
+    Raises
+    ------
+    ArgumentError
+        It is no integer, or not in [low, high].
+    """
+    number = as_integer(value)
+    if number is None or not low <= number <= high:
+        raise ArgumentError(f"{what} needs an integer from {low} to {high}, got {value!r}")
+    return number
+
+
+def real(what: str, value: object, low: float, high: float, smallest: float = 0.0) -> float:
+    """Return `value` as a float.
+
+    Parameters
+    ----------
+    what : str
+        The argument, for the message.
+    value : object
+    low, high : float
+        Both ends are possible.
+    smallest : float
+        Smallest magnitude of a number that is not 0.
+
+    Raises
+    ------
+    ArgumentError
+        It is no finite number, or not in its range.
+    """
+    number = as_real(value)
+    if number is None or not isfinite(number) or not low <= number <= high:
+        raise ArgumentError(
+            f"{what} needs a finite number from {_text(low)} to {_text(high)}, got {value!r}"
+        )
+    if number != 0.0 and abs(number) < smallest:
+        raise ArgumentError(
+            f"{what}: {value!r} is too small for a float32, which would hold 0; give 0 or at "
+            f"least {smallest:.9g}"
+        )
+    return number
