@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from armtrain.board.profile import load_board
-from armtrain.errors import PlanError
+from armtrain.errors import ArmtrainError
 
 ROOT = Path(__file__).resolve().parents[1]
 DIST = ROOT / "dist"
@@ -219,7 +219,7 @@ def target_of_board(board: str, userland_bits: int | None) -> Target:
     """
     try:
         toolchains = load_board(board).toolchains
-    except PlanError as error:
+    except ArmtrainError as error:
         raise BuildError(str(error)) from None
     wanted = [t for t in toolchains if userland_bits in (None, t.userland_bits)]
     if not wanted:
