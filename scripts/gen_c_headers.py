@@ -168,7 +168,7 @@ def architectures() -> list[str]:
 
 
 # ARMv6 has no level of its own.
-LIMITS = {"arm": " && __ARM_ARCH >= 7"}
+OLDEST = {"arm": " && __ARM_ARCH >= 7"}
 
 
 def levels_header() -> str:
@@ -183,7 +183,7 @@ def levels_header() -> str:
         return "#define ART_EACH_LEVEL(X, ...) \\\n    " + " \\\n    ".join(entries)
 
     parts = [
-        f"#{'el' if i else ''}if defined(__{a}__){LIMITS.get(a, '')}\n{listed(a)}"
+        f"#{'el' if i else ''}if defined(__{a}__){OLDEST.get(a, '')}\n{listed(a)}"
         for i, a in enumerate(architectures())
     ]
     return (
