@@ -19,7 +19,7 @@ SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
+.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c test-emulated test-emulated-py test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -111,8 +111,13 @@ c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and optio
 
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
-	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/emulated --ignore tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
 	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)
+
+# Runs what is in dist/, as it is: make cross-a64 cross-a32 builds it.
+test-emulated-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## the wheels of dist/ and the Python tests in emulated Debian systems
+	$(VENV_PYTHON) -m scripts.emulate_python
+	$(VENV_PYTHON) -m pytest tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
