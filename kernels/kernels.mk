@@ -25,6 +25,13 @@ CONTRACT_FUSE = -ffp-contract=fast
 
 # LEVELS_(architecture), LEVELS_FUSING and FLAGS_(level), from armtrain/board/levels.py.
 include kernels/levels.mk
+# Matrix products alone. Scheduling before register allocation and coalescing would copy sums between
+# registers in the inner loops; on AArch64 the order of instructions is the source's
+# (gemm_terms_a64.h).
+FLAGS_GEMM_neon_a64 = -fno-schedule-insns -fno-tree-coalesce-vars -fno-schedule-insns2
+FLAGS_GEMM_neon_a32 = -fno-schedule-insns -fno-tree-coalesce-vars
+FLAGS_GEMM_neonv4_a32 = $(FLAGS_GEMM_neon_a32)
+
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
 
 SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/ops/*.c kernels/engine/*.c))
@@ -44,7 +51,7 @@ $(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk kernels/levels.mk
 	@mkdir -p $$(dir $$@)
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
-$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)))))
+$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)) $(FLAGS_GEMM_$(call level_of,$(s))))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF))))
 
 # The twins are not vectorised: fewer compiler passes between their source and their values (GCC 12

@@ -49,8 +49,7 @@ LEVELS: tuple[Level, ...] = (
         True,
         "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512",
     ),
-    # Scheduling before register allocation would copy sums between registers in the inner loop.
-    Level("neon_a64", "aarch64", ("NEON", "VFPV4"), True, "-fno-schedule-insns"),
+    Level("neon_a64", "aarch64", ("NEON", "VFPV4"), True),
     Level("neon_a32", "arm", ("NEON",), False, "-mfpu=neon"),
     Level("neonv4_a32", "arm", ("NEON", "VFPV4"), True, "-mfpu=neon-vfpv4"),
 )
