@@ -8,8 +8,9 @@
  * ART_GEMM_FACTOR), ART_GEMM_MULADD (vector + factor * vector), ART_GEMM_MULADD_EACH (vector +
  * vector * vector) and ART_GEMM_PLUS (vector + vector), all rounding and flushing alike.
  *
- * ART_GEMM_TERMS names a header with art_terms_along and art_terms_across of a level's own. They
- * are the only places where terms of a product are added. */
+ * ART_GEMM_TERMS names a header with art_terms_along and art_terms_across of a level's own, and
+ * with ART_GEMM_STEP_OWN art_step too. They are the only places where terms of a product are added.
+ */
 #include <string.h>
 
 #include "ukernel/gemm/gemm.h"
@@ -100,9 +101,7 @@ ART_INLINE void art_store_row(const art_vf *acc, float *c, const float *bias, un
     art_store(acc[last], c + j, bias ? bias + j : NULL, rest, store);
 }
 
-#ifdef ART_GEMM_TERMS
-#include ART_GEMM_TERMS
-#else
+#ifndef ART_GEMM_STEP_OWN
 /* One term of every row: acc += a[r][k] * b. */
 ART_INLINE void art_step(art_vf acc[][ART_GEMM_NV], const float *b, const float *const *a, size_t k,
                          unsigned m, unsigned nv) {
@@ -120,7 +119,11 @@ ART_INLINE void art_step(art_vf acc[][ART_GEMM_NV], const float *b, const float 
         }
     }
 }
+#endif
 
+#ifdef ART_GEMM_TERMS
+#include ART_GEMM_TERMS
+#else
 /* n terms of every row: acc[r] += a[r][k] * row k of b. */
 ART_INLINE void art_terms_along(art_vf acc[][ART_GEMM_NV], const float *b, size_t ldb,
                                 const float *const *a, size_t n, unsigned m, unsigned nv) {
