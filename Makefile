@@ -22,7 +22,7 @@ TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 CROSS_A64 = CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar ARCH=aarch64 BUILD=build/aarch64
 CROSS_A32 = CC=arm-linux-gnueabihf-gcc AR=arm-linux-gnueabihf-ar ARCH=arm BUILD=build/armv7
 
-.PHONY: help venv lib run ext cross-a64 cross-a32 test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
+.PHONY: help venv lib run ext cross-a64 cross-a32 test test-c test-emulated arm-perf arm-perf-update test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -101,7 +101,13 @@ c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and optio
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
 	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
-	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py tests/arch/test_arm_perf.py $(PYTEST_ARGS)
+
+arm-perf: ## speed figures of the ARM kernels by emulation and models (not seconds), against the stored ones
+	$(PYTHON) scripts/arm_perf.py --require
+
+arm-perf-update: ## store the figures of make arm-perf in tests/bench/arm_perf.json
+	$(PYTHON) scripts/arm_perf.py --update
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
