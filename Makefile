@@ -103,11 +103,11 @@ test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## cross-built C tests and 
 	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
 	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py tests/arch/test_arm_perf.py $(PYTEST_ARGS)
 
-arm-perf: ## speed figures of the ARM kernels by emulation and models (not seconds), against the stored ones
-	$(PYTHON) scripts/arm_perf.py --require
+arm-perf: $(VENV)/.stamp-build ## ARM kernels' instructions and modelled cycles (not seconds) against the stored ones
+	$(VENV_PYTHON) scripts/arm_perf.py --require
 
-arm-perf-update: ## store the figures of make arm-perf in tests/bench/arm_perf.json
-	$(PYTHON) scripts/arm_perf.py --update
+arm-perf-update: $(VENV)/.stamp-build ## store the figures of make arm-perf in tests/bench/arm_perf.json
+	$(VENV_PYTHON) scripts/arm_perf.py --update
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)

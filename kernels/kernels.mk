@@ -23,15 +23,8 @@ CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE_$(ARCH)) -D_FILE_OFFSET_BITS=64 -
 CONTRACT_OFF = -ffp-contract=off
 CONTRACT_FUSE = -ffp-contract=fast
 
-# LEVELS_(architecture), LEVELS_FUSING and FLAGS_(level), from armtrain/board/levels.py.
+# LEVELS_(architecture), LEVELS_FUSING, FLAGS_(level) and FLAGS_GEMM_(level), from armtrain/board/levels.py.
 include kernels/levels.mk
-# Matrix products alone. Scheduling before register allocation and coalescing would copy sums between
-# registers in the inner loops; on AArch64 the order of instructions is the source's
-# (gemm_terms_a64.h).
-FLAGS_GEMM_neon_a64 = -fno-schedule-insns -fno-tree-coalesce-vars -fno-schedule-insns2
-FLAGS_GEMM_neon_a32 = -fno-schedule-insns -fno-tree-coalesce-vars
-FLAGS_GEMM_neonv4_a32 = $(FLAGS_GEMM_neon_a32)
-
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
 
 SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/ops/*.c kernels/engine/*.c))

@@ -11,6 +11,8 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from armtrain.board.levels import LEVELS
+
 MODELLER = "llvm-mca-19"
 ITERATIONS = 200
 LINE = re.compile(r"^\s*([0-9a-f]+):\s+(\S+)\s*(.*?)\s*(?:(?://|@|;)\s.*)?$")
@@ -52,8 +54,6 @@ class Architecture:
         Lines in front of a loop for llvm-mca's assembler.
     multiply_add, store : re.Pattern
         Names of the instructions that add a term, and of those that write memory.
-    levels : tuple of str
-        Kernel levels with vector matrix products.
     cores : tuple of Core
         What to time on.
     """
@@ -64,8 +64,13 @@ class Architecture:
     prologue: str
     multiply_add: re.Pattern[str]
     store: re.Pattern[str]
-    levels: tuple[str, ...]
     cores: tuple[Core, ...]
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Return the kernel levels with vector matrix products."""
+        architecture = self.triple.split("-")[0]
+        return tuple(level.name for level in LEVELS if level.architecture == architecture)
 
 
 A9_MODEL = "LLVM has one model for Cortex-A9, A15 and A17"
@@ -77,7 +82,6 @@ ARCHITECTURES = (
         "",
         re.compile(r"^fmla$"),
         re.compile(r"^st"),
-        ("neon_a64",),
         (
             Core("cortex-a53", "cortex-a53", 1.0),
             Core("cortex-a55", "cortex-a55", 0.5, "the model issues two a cycle, the core one"),
@@ -92,7 +96,6 @@ ARCHITECTURES = (
         ".syntax unified\n.thumb\n.fpu neon-vfpv4\n",
         re.compile(r"^v(?:mla|fma)\.f32$"),
         re.compile(r"^(?:v?st|v?push)"),
-        ("neon_a32", "neonv4_a32"),
         (
             Core("cortex-a7", "cortex-a9", 1.0, f"borrowed, LLVM has none for A7: {A9_MODEL}"),
             Core("cortex-a9", "cortex-a9", 1.0, A9_MODEL),
