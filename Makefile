@@ -19,7 +19,8 @@ SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c test-emulated test-emulated-py test-py lint format types asan tsan fuzz bench golden \
+.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c \
+  test-emulated test-emulated-py arm-perf arm-perf-update test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -112,7 +113,13 @@ c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and optio
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
 	$(VENV_PYTHON) -m pytest tests/emulated --ignore tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
-	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py tests/arch/test_arm_perf.py $(PYTEST_ARGS)
+
+arm-perf: $(VENV)/.stamp-build ## ARM kernels' instructions and modelled cycles (not seconds) against the stored ones
+	$(VENV_PYTHON) scripts/arm_perf.py --require
+
+arm-perf-update: $(VENV)/.stamp-build ## store the figures of make arm-perf in tests/bench/arm_perf.json
+	$(VENV_PYTHON) scripts/arm_perf.py --update
 
 # Runs what is in dist/, as it is: make cross-a64 cross-a32 builds it.
 test-emulated-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## the wheels of dist/ and the Python tests in emulated Debian systems
