@@ -67,7 +67,9 @@ def measure() -> dict[str, Any]:
     """Build for all targets and return all figures."""
     loops: dict[str, dict[str, object]] = {}
     counts: dict[str, float] = {}
-    for target, arch in zip(TARGETS, arm_loops.ARCHITECTURES, strict=True):
+    targets = {target.name: target for target in TARGETS}
+    for arch in arm_loops.ARCHITECTURES:
+        target = targets[arch.name]
         counts.update(arm_counts.measure(target))
         for level in arch.levels:
             path = target.build / "obj" / "ukernel" / "gemm" / f"gemm_{level}.o"
