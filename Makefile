@@ -126,6 +126,7 @@ BOARD_TARGET_arm64 = aarch64
 BOARD_TARGET_armhf = armv7
 BOARD_CUTS_arm64 = 20
 BOARD_CUTS_armhf = 6
+BOARD_ARGS_armhf = -k "not replayed"
 BOARD_CUTS ?= $(BOARD_CUTS_$(BOARD))
 
 board: $(VENV)/.stamp-dev ## kernel and SD card of an emulated board, in build/board (ARCH=arm64|armhf)
@@ -133,7 +134,7 @@ board: $(VENV)/.stamp-dev ## kernel and SD card of an emulated board, in build/b
 
 board-test: board $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## deploy, train and cut the power on an emulated board (ARCH=arm64|armhf)
 	$(VENV_PYTHON) -m scripts.cross_build $(BOARD_TARGET_$(BOARD))
-	BOARD=$(BOARD) BOARD_CUTS=$(BOARD_CUTS) $(VENV_PYTHON) -m pytest tests/board_emulated -m board $(PYTEST_ARGS)
+	BOARD=$(BOARD) BOARD_CUTS=$(BOARD_CUTS) $(VENV_PYTHON) -m pytest tests/board_emulated -m board $(BOARD_ARGS_$(BOARD)) $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## ruff, cython-lint, clang-format
 	$(VENV_PYTHON) -m ruff check $(PY_SOURCES)

@@ -62,12 +62,12 @@ def installed(board: Board, training: Training, tmp_path_factory: pytest.TempPat
 
 @pytest.fixture
 def start(board: Board, installed: Path, tmp_path: Path) -> Iterator[Start]:
-    """Return a function that starts a board with armtrain; options are those of Machine."""
+    """Return a function that starts a board on a copy of the card with armtrain."""
     with ExitStack() as stack:
 
-        def begin(other: Board = board, **options: int) -> Machine:
+        def begin(other: Board = board, memory_mib: int = 256) -> Machine:
             card = fresh_card(installed, tmp_path / "card.img")
-            machine = stack.enter_context(Machine(other, card, **options)).boot()
+            machine = stack.enter_context(Machine(other, card, memory_mib=memory_mib)).boot()
             machine.run(f"cd {FOLDER}")
             return machine
 
