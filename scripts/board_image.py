@@ -1,6 +1,6 @@
 """Build the kernel, the initial RAM disk and the SD card of an emulated board, in build/board.
 
-Usage: board_image.py [BOARD ...]
+Usage: python -m scripts.board_image [BOARD ...]
 
 Debian's packages are fetched through apt as this machine is configured and only unpacked: nothing
 of the board runs here, nothing is mounted, and no privilege is needed. What was built is kept
@@ -38,6 +38,11 @@ TOOLS = {
     "ssh-keygen": "openssh-client",
 }
 PACKAGES = "python3 python3-numpy python3-tqdm python3-pip libstdc++6 dropbear-bin busybox-static"
+# Packages of static programs that start the system: the program's name, and where it is.
+STARTERS = {
+    "busybox-static": ("busybox", "bin/busybox"),
+    "e2fsck-static": ("e2fsck", "sbin/e2fsck.static"),
+}
 MODULES = "sdhci-pci mmc_block ext4 crc32c_generic virtio_pci virtio_blk virtio_net virtio_rng"
 APPLETS = (
     "base64 cat chown cp cut df dmesg free grep head hostname id init ip kill ls mkdir mknod mount "
@@ -55,7 +60,11 @@ $B mount -t proc proc /proc; $B mount -t sysfs sys /sys; $B mount -t devtmpfs de
 while read -r m; do $B insmod "/modules/$m" || echo "module $m failed"; done < /modules.list
 for w in $($B cat /proc/cmdline); do case $w in root=*) root=${w#root=};; esac; done
 n=0; while [ ! -b "$root" ] && [ $n -lt 600 ]; do $B sleep 0.05; n=$((n+1)); done
-$B mount -t ext4 "$root" /newroot || exec $B sh
+/bin/e2fsck -p "$root"  # as every Debian system does; 4 and more: not repaired
+if [ $? -ge 4 ] || ! $B mount -t ext4 "$root" /newroot; then
+    echo "BOARD-FAILED: no file system on $root"
+    exec $B poweroff -f
+fi
 $B mount --move /dev /newroot/dev; $B umount /proc /sys
 exec $B switch_root /newroot /sbin/init
 """
@@ -190,9 +199,9 @@ def needed_modules(tree: Path, release: str) -> list[Path]:
 
 
 def build_kernel(kernel: Kernel, folder: Path, scratch: Path) -> None:
-    """Write vmlinuz and initrd.gz: a busybox that loads modules and mounts the card."""
+    """Write vmlinuz and initrd.gz, which loads modules, checks the card and mounts it."""
     tree = scratch / "kernel"
-    unpack(kernel.suite, kernel.debian, [kernel.package, "busybox-static"], tree)
+    unpack(kernel.suite, kernel.debian, [kernel.package, *STARTERS], tree)
     if not (tree / "lib").exists():
         (tree / "lib").symlink_to("usr/lib")
     (image,) = (tree / "boot").glob("vmlinuz-*")
@@ -200,8 +209,9 @@ def build_kernel(kernel: Kernel, folder: Path, scratch: Path) -> None:
     start = scratch / "initrd"
     for name in ("bin", "dev", "proc", "sys", "newroot", "modules"):
         (start / name).mkdir(parents=True)
-    (busybox,) = (p for p in (tree / "bin/busybox", tree / "usr/bin/busybox") if p.exists())
-    shutil.copy(busybox, start / "bin/busybox")
+    for name, place in STARTERS.values():
+        (program,) = (p for p in (tree / place, tree / "usr" / place) if p.exists())
+        shutil.copy(program, start / "bin" / name)
     release = image.name.removeprefix("vmlinuz-")
     names = []
     for file in needed_modules(tree, release):

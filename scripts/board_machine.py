@@ -1,6 +1,6 @@
 """Switch an emulated board on: its serial console through pyserial, ssh on loopback, power cuts.
 
-Usage: board_machine.py [BOARD] [--memory MiB] [--card FILE]
+Usage: python -m scripts.board_machine [BOARD] [--memory MiB] [--card FILE]
 
 As a program it builds the board if need be, starts it on a copy of its card, prints the ssh
 command, and passes the console through until the board is switched off.
@@ -133,7 +133,7 @@ class Machine:
         """Poll until something is true; BoardError when it does not become true."""
         end = time.monotonic() + seconds
         while not ready():
-            if self._process.poll() is not None:
+            if not self.is_on():
                 raise BoardError(
                     f"{self.board.emulator} ended: {self._complaint()}{self.said()[-2000:]}"
                 )
@@ -164,6 +164,10 @@ class Machine:
         if self._process.stderr:
             self._process.stderr.close()
         self._folder.cleanup()
+
+    def is_on(self) -> bool:
+        """Return whether the board has neither been switched off nor ended by itself."""
+        return self._process.poll() is None
 
     def power_off(self) -> None:
         """Shut down in order and wait for the end."""
@@ -275,18 +279,17 @@ def fresh_card(source: Path, target: Path) -> Path:
 
 
 def _pass_through(machine: Machine) -> None:
-    """Join the terminal and the console until the board is off."""
+    """Join the terminal and the console, line by line, until the board is off."""
 
-    def listen() -> None:
-        with contextlib.suppress(OSError, serial.SerialException):
-            while True:
-                sys.stdout.write(machine.console.read(4096).decode(errors="replace"))
-                sys.stdout.flush()
-
-    threading.Thread(target=listen, daemon=True).start()
-    with contextlib.suppress(OSError, serial.SerialException):
+    def type_lines() -> None:
         for line in sys.stdin:
             machine.write(line)
+
+    threading.Thread(target=type_lines, daemon=True).start()
+    with contextlib.suppress(OSError, serial.SerialException):
+        while machine.is_on():
+            sys.stdout.write(machine.console.read(4096).decode(errors="replace"))
+            sys.stdout.flush()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -20,7 +20,7 @@ from random import Random
 import pytest
 
 from scripts.board_image import Board
-from scripts.board_machine import MEDIA, Machine, fresh_card
+from scripts.board_machine import MEDIA, BoardError, Machine, fresh_card
 from tests.board_emulated.history import Write, cards_at, checkpoints, read_history
 from tests.board_emulated.training import FOLDER, SAVING, STEPS_PER_EPOCH, Training
 
@@ -121,16 +121,18 @@ def outcomes(
     installed: Path,
     recordings: dict[str, Recorded],
     tmp_path_factory: pytest.TempPathFactory,
-) -> list[Outcome]:
+) -> list[Outcome | BoardError]:
     """Return what became of every board whose power was cut."""
     folder = tmp_path_factory.mktemp("cuts")
 
-    def one(number: int) -> Outcome:
+    def one(number: int) -> Outcome | BoardError:
         card = fresh_card(installed, folder / f"{number}.img")
-        reported = cut(board, card, recordings["sd"], number)
-        outcome = finish(board, card, reported)
-        card.unlink()
-        return outcome
+        try:
+            return finish(board, card, cut(board, card, recordings["sd"], number))
+        except BoardError as error:
+            return error
+        finally:
+            card.unlink()
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return list(pool.map(one, range(CUTS)))
@@ -144,10 +146,11 @@ def test_uninterrupted(recordings: dict[str, Recorded], training: Training, medi
 
 @pytest.mark.parametrize("number", range(CUTS))
 def test_switched_off(
-    outcomes: list[Outcome], recordings: dict[str, Recorded], number: int
+    outcomes: list[Outcome | BoardError], recordings: dict[str, Recorded], number: int
 ) -> None:
     """The run resumes where it was saved and ends with the bits of the uninterrupted one."""
     outcome = outcomes[number]
+    assert isinstance(outcome, Outcome), outcome
     assert outcome.digest == recordings["sd"].digest
     # An epoch is reported before its last step is saved; all steps before that are safe.
     assert outcome.resumed >= outcome.reported * STEPS_PER_EPOCH - 1
