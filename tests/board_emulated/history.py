@@ -23,6 +23,7 @@ MAGIC = 0x6A736677736872
 SUPER = struct.Struct("<QQQI")  # magic, version, entries, bytes of a sector
 ENTRY = struct.Struct("<QQQQ")  # sector, sectors, flags, bytes of text
 FLUSH, FUA, DISCARD = 1, 2, 4
+COMMIT = struct.pack(">II", 0xC03B3998, 2)  # how a commit block of ext4's journal begins
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,21 @@ def read_history(path: Path) -> list[Write]:
             offset = sector * sector_bytes
             writes.append(Write(offset, data, bool(flags & FLUSH), bool(flags & FUA)))
     return writes
+
+
+def torn_commits(before: Path, writes: Sequence[Write]) -> list[int]:
+    """Return the moments at which a commit block has its first sector and another's second.
+
+    Linux 6.1 does not mount such a card until e2fsck has put it right.
+    """
+    found = []
+    with open(before, "rb") as file:
+        for taken, write in enumerate(writes, 1):
+            if len(write.data) == SECTOR_BYTES and write.data.startswith(COMMIT):
+                file.seek(write.offset + SECTOR_BYTES)
+                if any(file.read(SECTOR_BYTES)):
+                    found.append(taken)
+    return found
 
 
 def apply(image: Path, writes: Sequence[Write]) -> None:

@@ -21,7 +21,7 @@ import pytest
 
 from scripts.board_image import Board
 from scripts.board_machine import MEDIA, BoardError, Machine, fresh_card
-from tests.board_emulated.history import Write, cards_at, checkpoints, read_history
+from tests.board_emulated.history import Write, cards_at, checkpoints, read_history, torn_commits
 from tests.board_emulated.training import FOLDER, SAVING, STEPS_PER_EPOCH, Training
 
 pytestmark = pytest.mark.board
@@ -168,6 +168,10 @@ def test_replayed_cuts(
     whole, chance = recordings[medium], Random(f"{SEED} {medium}")
     moments = sorted(chance.sample(range(whole.begin, whole.end), REPLAYED))
     resumed_from = set(chance.sample(moments, RESUMED))
+    torn = [m for m in torn_commits(installed, whole.writes) if whole.begin < m <= whole.end]
+    assert torn or medium != "sd", "a card is written sector by sector"
+    moments = sorted({*moments, *torn[-1:]})
+    resumed_from |= set(torn[-1:])
     newest: dict[int, int] = {}
     for moment in cards_at(installed, whole.writes, moments, tmp_path, chance):
         if moment.taken in resumed_from:
