@@ -1,6 +1,11 @@
 # The front door: `make demo`, `make test`, `make help`. C sources and flags: kernels/kernels.mk.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
+# `make board-test ARCH=armhf` names a board in Debian's word. The objects' ARCH is found out.
+BOARD := $(if $(filter armhf,$(ARCH)),armhf,arm64)
+ifneq ($(filter arm64 armhf,$(ARCH)),)
+override undefine ARCH
+endif
 include kernels/kernels.mk
 
 PYTHON ?= python3
@@ -20,7 +25,7 @@ ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
 .PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c \
-  test-emulated test-emulated-py arm-perf arm-perf-update test-py lint format types asan tsan fuzz bench golden \
+  test-emulated test-emulated-py arm-perf arm-perf-update board board-test test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -128,6 +133,20 @@ test-emulated-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## 
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
+
+BOARD_TARGET_arm64 = aarch64
+BOARD_TARGET_armhf = armv7
+BOARD_CUTS_arm64 = 20
+BOARD_CUTS_armhf = 6
+BOARD_ARGS_armhf = -k "not replayed"
+BOARD_CUTS ?= $(BOARD_CUTS_$(BOARD))
+
+board: $(VENV)/.stamp-dev ## kernel and SD card of an emulated board, in build/board (ARCH=arm64|armhf)
+	$(VENV_PYTHON) -m scripts.board_image $(BOARD)
+
+board-test: board $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## deploy, train and cut the power on an emulated board (ARCH=arm64|armhf)
+	$(VENV_PYTHON) -m scripts.cross_build $(BOARD_TARGET_$(BOARD))
+	BOARD=$(BOARD) BOARD_CUTS=$(BOARD_CUTS) $(VENV_PYTHON) -m pytest tests/board_emulated -m board $(BOARD_ARGS_$(BOARD)) $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## ruff, cython-lint, clang-format
 	$(VENV_PYTHON) -m ruff check $(PY_SOURCES)
