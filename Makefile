@@ -1,6 +1,11 @@
 # The front door: `make demo`, `make test`, `make help`. C sources and flags: kernels/kernels.mk.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
+# `make board-test ARCH=armhf` names a board in Debian's word. The objects' ARCH is found out.
+BOARD := $(if $(filter armhf,$(ARCH)),armhf,arm64)
+ifneq ($(filter arm64 armhf,$(ARCH)),)
+override undefine ARCH
+endif
 include kernels/kernels.mk
 
 PYTHON ?= python3
@@ -19,7 +24,8 @@ SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c test-emulated test-py lint format types asan tsan fuzz bench golden \
+.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c \
+  test-emulated test-emulated-py arm-perf arm-perf-update board board-test test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -111,11 +117,36 @@ c-tests: $(C_TESTS) ## build the C tests of BUILD, for other compilers and optio
 
 test-emulated: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## cross-built C tests and trainings on emulated ARM processors
 	$(VENV_PYTHON) scripts/emulate.py --require
-	$(VENV_PYTHON) -m pytest tests/emulated -m emulated $(PYTEST_ARGS)
-	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/emulated --ignore tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
+	$(VENV_PYTHON) -m pytest tests/arch/test_contraction.py tests/arch/test_arm_perf.py $(PYTEST_ARGS)
+
+arm-perf: $(VENV)/.stamp-build ## ARM kernels' instructions and modelled cycles (not seconds) against the stored ones
+	$(VENV_PYTHON) scripts/arm_perf.py --require
+
+arm-perf-update: $(VENV)/.stamp-build ## store the figures of make arm-perf in tests/bench/arm_perf.json
+	$(VENV_PYTHON) scripts/arm_perf.py --update
+
+# Runs what is in dist/, as it is: make cross-a64 cross-a32 builds it.
+test-emulated-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## the wheels of dist/ and the Python tests in emulated Debian systems
+	$(VENV_PYTHON) -m scripts.emulate_python
+	$(VENV_PYTHON) -m pytest tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
 
 test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
+
+BOARD_TARGET_arm64 = aarch64
+BOARD_TARGET_armhf = armv7
+BOARD_CUTS_arm64 = 20
+BOARD_CUTS_armhf = 6
+BOARD_ARGS_armhf = -k "not replayed"
+BOARD_CUTS ?= $(BOARD_CUTS_$(BOARD))
+
+board: $(VENV)/.stamp-dev ## kernel and SD card of an emulated board, in build/board (ARCH=arm64|armhf)
+	$(VENV_PYTHON) -m scripts.board_image $(BOARD)
+
+board-test: board $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## deploy, train and cut the power on an emulated board (ARCH=arm64|armhf)
+	$(VENV_PYTHON) -m scripts.cross_build $(BOARD_TARGET_$(BOARD))
+	BOARD=$(BOARD) BOARD_CUTS=$(BOARD_CUTS) $(VENV_PYTHON) -m pytest tests/board_emulated -m board $(BOARD_ARGS_$(BOARD)) $(PYTEST_ARGS)
 
 lint: $(VENV)/.stamp-dev ## ruff, cython-lint, clang-format
 	$(VENV_PYTHON) -m ruff check $(PY_SOURCES)

@@ -61,7 +61,7 @@ CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -D_TIME_B
 CONTRACT_OFF = -ffp-contract=off
 CONTRACT_FUSE = -ffp-contract=fast
 
-# LEVELS_(architecture), LEVELS_FUSING and FLAGS_(level), from armtrain/board/levels.py.
+# LEVELS_(architecture), LEVELS_FUSING, FLAGS_(level) and FLAGS_GEMM_(level), from armtrain/board/levels.py.
 include kernels/levels.mk
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
 
@@ -82,7 +82,7 @@ $(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk kernels/levels.mk
 	@mkdir -p $$(dir $$@)
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
-$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)))))
+$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)) $(FLAGS_GEMM_$(call level_of,$(s))))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF))))
 
 # The twins are not vectorised: fewer compiler passes between their source and their values (GCC 12

@@ -7,6 +7,9 @@ FLAGS_c =
 FLAGS_vec_sse2 = -msse2
 FLAGS_vec_avx2 = -mavx2 -mfma
 FLAGS_vec_avx512 = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512
-FLAGS_neon_a64 = -fno-schedule-insns
+FLAGS_neon_a64 =
 FLAGS_neon_a32 = -mfpu=neon
 FLAGS_neonv4_a32 = -mfpu=neon-vfpv4
+FLAGS_GEMM_neon_a64 = -fno-schedule-insns -fno-tree-coalesce-vars -fno-schedule-insns2
+FLAGS_GEMM_neon_a32 = -fno-schedule-insns -fno-tree-coalesce-vars
+FLAGS_GEMM_neonv4_a32 = -fno-schedule-insns -fno-tree-coalesce-vars

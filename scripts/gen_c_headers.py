@@ -203,6 +203,11 @@ def levels_make() -> str:
         lines.append(f"LEVELS_{architecture} = {names}")
     lines.append(f"LEVELS_FUSING = {' '.join(level.name for level in LEVELS if level.fused)}")
     lines += [f"FLAGS_{level.name} = {level.flags}".rstrip() for level in LEVELS]
+    lines += [
+        f"FLAGS_GEMM_{level.name} = {level.product_flags}"
+        for level in LEVELS
+        if level.product_flags
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-for _name, _examples in (("fast", 50), ("ci", 200), ("nightly", 5000)):
+for _name, _examples in (("emulated", 5), ("fast", 50), ("ci", 200), ("nightly", 5000)):
     settings.register_profile(
         _name,
         max_examples=_examples,

@@ -28,6 +28,8 @@ class Level:
         Whether its matrix products fuse every multiply with its add.
     flags : str
         Compiler flags of its files, beyond those of the architecture's baseline.
+    product_flags : str
+        Further flags of its matrix products alone.
     """
 
     name: str
@@ -35,6 +37,14 @@ class Level:
     features: tuple[str, ...]
     fused: bool
     flags: str = ""
+    product_flags: str = ""
+
+
+# Scheduling before register allocation, and coalescing, would copy sums between registers in the
+# inner loops.
+KEEP_SUMS = "-fno-schedule-insns -fno-tree-coalesce-vars"
+# The order of instructions is the source's (kernels/ukernel/gemm/gemm_terms_a64.h).
+KEEP_ORDER = f"{KEEP_SUMS} -fno-schedule-insns2"
 
 
 # Slowest first: the levels above one that can run are its fall-backs.
@@ -49,10 +59,9 @@ LEVELS: tuple[Level, ...] = (
         True,
         "-mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-vector-width=512",
     ),
-    # Scheduling before register allocation would copy sums between registers in the inner loop.
-    Level("neon_a64", "aarch64", ("NEON", "VFPV4"), True, "-fno-schedule-insns"),
-    Level("neon_a32", "arm", ("NEON",), False, "-mfpu=neon"),
-    Level("neonv4_a32", "arm", ("NEON", "VFPV4"), True, "-mfpu=neon-vfpv4"),
+    Level("neon_a64", "aarch64", ("NEON", "VFPV4"), True, "", KEEP_ORDER),
+    Level("neon_a32", "arm", ("NEON",), False, "-mfpu=neon", KEEP_SUMS),
+    Level("neonv4_a32", "arm", ("NEON", "VFPV4"), True, "-mfpu=neon-vfpv4", KEEP_SUMS),
 )
 
 

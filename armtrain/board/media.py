@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import tomllib
 from dataclasses import dataclass
-from pathlib import Path
 
 from armtrain.board.profile import Board
 from armtrain.board.schema import read_table
 from armtrain.board.sections import Storage
-from armtrain.errors import PlanError
+from armtrain.errors import ArgumentError, PlanError, StorageError
+from armtrain.files import read_regular
 
 __all__ = ["Medium", "load_medium"]
 
@@ -77,9 +77,13 @@ def load_medium(name_or_path: str, board: Board) -> Medium:
 
     Raises
     ------
+    ArgumentError
+        There is no such medium; with those that the board has.
     PlanError
-        When there is no such medium, with those that the board has, or it is not valid.
+        The file is not valid.
     """
+    if not isinstance(name_or_path, str):
+        raise ArgumentError(f"a storage is an id or the path of a profile, got {name_or_path!r}")
     if name_or_path.endswith(".toml"):
         return Medium.of(_first_of_file(name_or_path))
     for storage in board.storage:
@@ -87,7 +91,7 @@ def load_medium(name_or_path: str, board: Board) -> Medium:
             return Medium.of(storage)
     known = ", ".join(s.id for s in board.storage)
     has = f"it has {known}" if known else "its profile describes none"
-    raise PlanError(
+    raise ArgumentError(
         f"board '{board.id}' has no storage '{name_or_path}': {has}; name one of its media, "
         "another board, or a file ending in .toml with a [[storage]] table"
     )
@@ -97,8 +101,8 @@ def _first_of_file(path: str) -> Storage:
     """Return the first storage table of a file."""
     where = f"storage profile '{path}'"
     try:
-        values = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        values = tomllib.loads(read_regular(path, "the storage profile ").decode())
+    except (StorageError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise PlanError(f"cannot read the {where}: {error}") from None
     tables = values.get("storage")
     if not isinstance(tables, list) or not tables:

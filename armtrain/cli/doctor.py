@@ -154,15 +154,7 @@ def _facts(f: Findings) -> dict[str, Any]:
             "reason": f.kernels.reason,
             "features": f.kernels.cpu_features,
         },
-        "memory": {
-            "total_bytes": m.memory_total_bytes,
-            "available_bytes": m.memory_available_bytes,
-            "usable_bytes": m.memory_usable_bytes,
-            "swap_bytes": m.swap_total_bytes,
-            "zram_bytes": health.zram_bytes,
-            "cgroup_limit_bytes": m.cgroup_limit_bytes,
-            "cgroup_used_bytes": m.cgroup_used_bytes,
-        },
+        "memory": _memory(f),
         "storage": {
             "path": m.storage_path,
             "filesystem": m.filesystem,
@@ -179,6 +171,19 @@ def _facts(f: Findings) -> dict[str, Any]:
         "temperature_c": health.temperature_c,
         "throttling": None if health.throttled is None else asdict(health.throttled),
         "warnings": [asdict(h) for h in f.hindrances],
+    }
+
+
+def _memory(f: Findings) -> dict[str, int | None]:
+    """Return the bytes of memory, and what zram and control groups do to them."""
+    return {
+        "total_bytes": f.machine.memory_total_bytes,
+        "available_bytes": f.machine.memory_available_bytes,
+        "usable_bytes": f.machine.memory_usable_bytes,
+        "swap_bytes": f.machine.swap_total_bytes,
+        "zram_bytes": f.health.zram_bytes,
+        "cgroup_limit_bytes": f.machine.cgroup_limit_bytes,
+        "cgroup_used_bytes": f.machine.cgroup_used_bytes,
     }
 
 

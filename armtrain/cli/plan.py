@@ -64,7 +64,6 @@ def add_parser(subparsers: Subparsers) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Compile and write; a plan beyond its budget raises DoesNotFitError."""
-    check_storage(args.storage, args.board)
     plan = compile_model(
         args.model,
         batch_size=args.batch,
@@ -85,27 +84,6 @@ def run(args: argparse.Namespace) -> int:
         print(plan)
         print(f"\nwritten: {args.output}")
     return 0
-
-
-def check_storage(storage: str | None, board: str) -> None:
-    """Refuse a medium that the board does not have before anything is compiled.
-
-    Raises
-    ------
-    UsageError
-        With the media that the board has.
-    """
-    from armtrain.board.media import load_medium
-    from armtrain.board.profile import load_board
-    from armtrain.errors import PlanError
-
-    if storage is None:
-        return
-    profile = load_board(board)
-    try:
-        load_medium(storage, profile)
-    except PlanError as error:
-        raise UsageError(str(error)) from None
 
 
 def compile_model(

@@ -39,7 +39,7 @@ SUFFIXES = {
     "scripts": {".py", ".sh", ".mk"},
     "tests": {".py", ".c", ".h", ".txt", ".json", ".npz", ".csv", ".md", ".plan", ".exp", ".toml"},
     # Machines in files: Linux names them.
-    "tests/boards": {"", ".md", ".toml", ".txt"},
+    "tests/boards": {"", ".current", ".max", ".md", ".stat", ".toml", ".txt"},
 }
 # Names that say nothing, or that something should have been deleted.
 BANNED_NAMES = re.compile(r"(^|_)(utils?|helpers?|misc|old|new|tmp|v\d|optimized|backup)(_|\.|$)")

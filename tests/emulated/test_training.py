@@ -1,50 +1,25 @@
-"""The same plan trained on this machine and on emulated ARM processors.
-
-An epoch of the data is one batch, so an epoch's loss in the log is the loss of one step.
-"""
+"""The same plan trained by armtrain-run on this machine and on emulated ARM processors."""
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import signal
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from scripts.emulate import ROOT, TARGETS, Target
+from tests.emulated.runs import BATCH, STEPS, Run, run_training
 
 pytestmark = pytest.mark.emulated
 
-BATCH, STEPS = 16, 20
 MEMORY_BEYOND_BYTES = 3 * 1024 * 1024
 # Where the emulator puts the program's addresses.
 GUEST_START, GUEST_BYTES = 0x400000000000, 0xFFFFF000
 MODELS = [(t, m) for t in TARGETS for m in t.levels]
 NAMES = [f"{t.name}-{m}" for t, m in MODELS]
-
-
-class Run(NamedTuple):
-    """What a training left behind."""
-
-    level: str
-    losses: tuple[float, ...]
-    weights: bytes
-
-
-@pytest.fixture(scope="session")
-def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the plan of a small convolutional network."""
-    path = tmp_path_factory.mktemp("emulated") / "digits.plan"
-    command = [sys.executable, "-m", "armtrain", "plan", "zoo:digits_cnn", "-o", str(path)]
-    options = ["--batch", str(BATCH), "--optimizer", "sgd:lr=0.02,momentum=0.9"]
-    subprocess.run([*command, *options], cwd=ROOT, check=True, capture_output=True)
-    return path
 
 
 @cache
@@ -63,24 +38,10 @@ def program(target: Target | None) -> Path:
 def train(plan: Path, target: Target | None, model: str, threads: int = 2, level: str = "") -> Run:
     """Train STEPS steps and return the losses and weights; `level` caps the kernel level."""
     name = f"{target.name if target else 'here'}-{model}-{threads}-{level}"
-    log, weights = plan.parent / f"{name}.jsonl", plan.parent / f"{name}.safetensors"
     command = [str(program(target))]
     if target is not None:
         command = target.command(model, program(target))
-    data = ["--data", f"random:samples={BATCH},seed=3", "--epochs", str(STEPS), "--seed", "1"]
-    output = ["--log", str(log), "--save", str(weights), "--threads", str(threads)]
-    done = subprocess.run(
-        [*command, str(plan), *data, *output],
-        env=os.environ | {"ARMTRAIN_CPU": level},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = [json.loads(line) for line in log.read_text().splitlines()]
-    losses = tuple(line["train_loss"] for line in lines)
-    assert len(losses) == STEPS
-    return Run(lines[0]["kernel_level"], losses, weights.read_bytes())
+    return run_training(command, name, plan, threads, ARMTRAIN_CPU=level)
 
 
 @pytest.mark.parametrize(("target", "model"), MODELS, ids=NAMES)

@@ -251,6 +251,7 @@ def test_json_alone_on_standard_output(work: Work) -> None:
     assert work.run("net.plan", "--data", "random:", "--epochs", 1, "--quiet") == ""
 
 
+@pytest.mark.own_process
 def test_small_on_disk_and_in_memory(work: Work) -> None:
     assert RUN.stat().st_size <= 1.5 * 2**20
     options = ["--epochs", 1, "--log", "log", "--checkpoint", "c", "--save", "w"]
@@ -315,6 +316,7 @@ def test_checkpoints_are_exchanged_with_python(work: Work, first: str) -> None:
     assert last == python_training(work, "net.plan", "npz:u8.npz", 3)
 
 
+@pytest.mark.own_process
 def test_order_of_system_calls(work: Work) -> None:
     strace = shutil.which("strace")
     if strace is None:

@@ -240,6 +240,7 @@ def test_trainable_tensors_change_and_frozen_ones_do_not() -> None:
         assert (value.tobytes() == before[name].tobytes()) is frozen, name
 
 
+@pytest.mark.own_process
 def test_small_memory_limit_is_refused_before_the_first_step(tmp_path: Path) -> None:
     """An address-space limit below the arena: exit 3, the two numbers, no checkpoint."""
     path = tmp_path / "big.plan"

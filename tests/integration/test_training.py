@@ -249,6 +249,7 @@ def test_missing_plan_and_foreign_file(tmp_path: Path) -> None:
         at.Trainer(tmp_path / "f.plan")
 
 
+@pytest.mark.own_process
 def test_growth_stays_within_the_plan() -> None:
     """The process grows by the plan, the batch buffers and little else (MLP, 8 MiB budget)."""
     net = nn.Sequential(

@@ -21,6 +21,7 @@ def test_unknown_names_are_refused() -> None:
         _ = at.Tensor
 
 
+@pytest.mark.own_process
 def test_import_is_light() -> None:
     code = (
         "import sys, armtrain\n"

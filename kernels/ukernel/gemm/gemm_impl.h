@@ -6,7 +6,11 @@
  * Where the compiler would not map the extensions to the vector unit, the including file defines
  * the arithmetic: ART_GEMM_SPREAD (the float at an address as a factor of a vector, of type
  * ART_GEMM_FACTOR), ART_GEMM_MULADD (vector + factor * vector), ART_GEMM_MULADD_EACH (vector +
- * vector * vector) and ART_GEMM_PLUS (vector + vector), all rounding and flushing alike. */
+ * vector * vector) and ART_GEMM_PLUS (vector + vector), all rounding and flushing alike.
+ *
+ * ART_GEMM_TERMS names a header with art_terms_along and art_terms_across of a level's own, and
+ * with ART_GEMM_STEP_OWN art_step too. They are the only places where terms of a product are added.
+ */
 #include <string.h>
 
 #include "ukernel/gemm/gemm.h"
@@ -97,7 +101,8 @@ ART_INLINE void art_store_row(const art_vf *acc, float *c, const float *bias, un
     art_store(acc[last], c + j, bias ? bias + j : NULL, rest, store);
 }
 
-/* acc += a[r] * b for every row: the only place where terms of a product are added. */
+#ifndef ART_GEMM_STEP_OWN
+/* One term of every row: acc += a[r][k] * b. */
 ART_INLINE void art_step(art_vf acc[][ART_GEMM_NV], const float *b, const float *const *a, size_t k,
                          unsigned m, unsigned nv) {
     art_vf row[ART_GEMM_NV];
@@ -114,6 +119,33 @@ ART_INLINE void art_step(art_vf acc[][ART_GEMM_NV], const float *b, const float 
         }
     }
 }
+#endif
+
+#ifdef ART_GEMM_TERMS
+#include ART_GEMM_TERMS
+#else
+/* n terms of every row: acc[r] += a[r][k] * row k of b. */
+ART_INLINE void art_terms_along(art_vf acc[][ART_GEMM_NV], const float *b, size_t ldb,
+                                const float *const *a, size_t n, unsigned m, unsigned nv) {
+    for (size_t k = 0; k < n; k++, b += ldb) {
+        art_step(acc, b, a, k, m, nv);
+    }
+}
+
+/* All pixels: acc[r] += x[p][offset + r] * row of pixel p. */
+ART_INLINE void art_terms_across(art_vf acc[][ART_GEMM_NV], const art_gemm_pixels *t, unsigned m,
+                                 unsigned nv) {
+    for (unsigned p = 0; p < t->pixels; p++) {
+        const float *x = t->x[p] + t->offset;
+        const float *a[ART_GEMM_MR];
+#pragma GCC unroll 8
+        for (unsigned r = 0; r < m; r++) {
+            a[r] = x + r;
+        }
+        art_step(acc, t->b + t->row[p], a, 0, m, nv);
+    }
+}
+#endif
 
 ART_INLINE void art_rows(const art_gemm_rows *t, unsigned m, unsigned nv) {
     art_vf acc[ART_GEMM_MR][ART_GEMM_NV] = {{{0}}};
@@ -124,9 +156,8 @@ ART_INLINE void art_rows(const art_gemm_rows *t, unsigned m, unsigned nv) {
         for (unsigned r = 0; r < m; r++) {
             a[r] = t->a[tap * ART_GEMM_MR + r];
         }
-        for (size_t k = 0; k < t->k; k++, b += t->ldb) {
-            art_step(acc, b, a, k, m, nv);
-        }
+        art_terms_along(acc, b, t->ldb, a, t->k, m, nv);
+        b += t->k * t->ldb;
     }
 #pragma GCC unroll 8
     for (unsigned r = 0; r < m; r++) {
@@ -136,15 +167,7 @@ ART_INLINE void art_rows(const art_gemm_rows *t, unsigned m, unsigned nv) {
 
 ART_INLINE void art_pixels(const art_gemm_pixels *t, unsigned m, unsigned nv) {
     art_vf acc[ART_GEMM_MR][ART_GEMM_NV] = {{{0}}};
-    for (unsigned p = 0; p < t->pixels; p++) {
-        const float *x = t->x[p] + t->offset;
-        const float *a[ART_GEMM_MR];
-#pragma GCC unroll 8
-        for (unsigned r = 0; r < m; r++) {
-            a[r] = x + r;
-        }
-        art_step(acc, t->b + t->row[p], a, 0, m, nv);
-    }
+    art_terms_across(acc, t, m, nv);
 #pragma GCC unroll 8
     for (unsigned r = 0; r < m; r++) {
         art_store_row(acc[r], t->c + r * t->ldc, NULL, t->n, nv, t->store);

@@ -14,4 +14,6 @@
 #define ART_GEMM_MULADD(acc, factor, row) vmlaq_lane_f32(acc, row, factor, 0)
 #define ART_GEMM_MULADD_EACH(acc, a, b) vmlaq_f32(acc, a, b)
 #define ART_GEMM_PLUS(x, y) vaddq_f32(x, y)
+#define ART_GEMM_MULADD_LANE(acc, half, lane, row) vmlaq_lane_f32(acc, row, half, lane)
+#define ART_GEMM_TERMS "ukernel/gemm/gemm_terms_a32.h"
 #include "ukernel/gemm/gemm_impl.h"

@@ -13,4 +13,6 @@
 #define ART_GEMM_MULADD(acc, factor, row) vfmaq_f32(acc, row, factor)
 #define ART_GEMM_MULADD_EACH(acc, a, b) vfmaq_f32(acc, a, b)
 #define ART_GEMM_PLUS(x, y) vaddq_f32(x, y)
+#define ART_GEMM_MULADD_LANE(acc, half, lane, row) vfmaq_f32(acc, row, vdupq_lane_f32(half, lane))
+#define ART_GEMM_TERMS "ukernel/gemm/gemm_terms_a32.h"
 #include "ukernel/gemm/gemm_impl.h"

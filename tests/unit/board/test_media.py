@@ -12,7 +12,7 @@ from armtrain import nn, optim
 from armtrain.board.media import Medium, load_medium
 from armtrain.board.profile import load_board
 from armtrain.cli.main import main
-from armtrain.errors import PlanError
+from armtrain.errors import ArgumentError, PlanError
 from armtrain.planfile.plan import Plan
 
 SD = Medium("sd-ddr50", "sd", 44.0, 34.0, 773.0, 1365.0)
@@ -63,7 +63,7 @@ def test_the_first_table_of_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_an_unknown_medium_lists_the_known_ones(board: str, said: str) -> None:
-    with pytest.raises(PlanError, match=f"board '{board}' has no storage 'floppy': {said}"):
+    with pytest.raises(ArgumentError, match=f"board '{board}' has no storage 'floppy': {said}"):
         planned("floppy", board)
 
 
