@@ -18,7 +18,8 @@ from pathlib import Path
 from armtrain.board.levels import LEVELS
 from scripts.elf_facts import Code
 
-LLVM_VERSIONS = (*(f"-{n}" for n in range(21, 13, -1)), "")
+# Older ones do not know all instructions of the C library, nor how to name all others.
+LLVM_VERSIONS = range(25, 18, -1)
 FUNCTION = re.compile(r"^[0-9a-f]+ <([^>]+)>:$")
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+((?:[0-9a-f]{2,8} )+)\s*(.*)$")
 SOURCES = frozenset(
@@ -144,9 +145,11 @@ def llvm_tool(name: str) -> str:
         With the package to install.
     """
     for version in LLVM_VERSIONS:
-        if found := shutil.which(f"llvm-{name}{version}"):
+        if found := shutil.which(f"llvm-{name}-{version}"):
             return found
-    raise NoDisassemblerError(f"llvm-{name} is not installed: apt-get install llvm")
+    raise NoDisassemblerError(
+        f"llvm-{name} of LLVM 19 or newer is not installed: apt-get install llvm-19"
+    )
 
 
 def encoding_of(words: str) -> bytes:

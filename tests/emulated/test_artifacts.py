@@ -17,6 +17,7 @@ import pytest
 from scripts.check_artifacts import check
 from scripts.cross_build import DIST, ROOT
 from scripts.emulate import TARGETS
+from scripts.isa_scan import NoDisassemblerError, llvm_tool
 from tests.packaging.test_check_artifacts import wheel
 
 pytestmark = pytest.mark.emulated
@@ -26,6 +27,15 @@ NAMES = [t.name for t in TARGETS]
 PLATFORMS = {A64: "manylinux_2_34_aarch64", A32: "manylinux_2_34_armv7l"}
 LIBRARY = ("-shared", "-fPIC", "-nostdlib", "-Wl,-z,max-page-size=65536")
 PROGRAM = ("-static", "-nostdlib", "-Wl,-z,max-page-size=65536", "-Wl,-e,f")
+
+
+@pytest.fixture(autouse=True)
+def decoder() -> None:
+    """Skip where nothing can decode instructions."""
+    try:
+        llvm_tool("mc")
+    except NoDisassemblerError as error:
+        pytest.skip(str(error))
 
 
 @cache

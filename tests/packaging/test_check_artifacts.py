@@ -9,10 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from scripts import check_artifacts
+from scripts import check_artifacts, isa_scan
 from scripts.check_artifacts import check
 from scripts.elf_facts import Code, NotElfError, read_elf
-from scripts.isa_scan import ARMV7, Instruction, encoding_of, extra_features
+from scripts.isa_scan import (
+    ARMV7,
+    Instruction,
+    NoDisassemblerError,
+    encoding_of,
+    extra_features,
+    llvm_tool,
+)
 
 TAG = "manylinux_2_34_aarch64"
 
@@ -146,3 +153,9 @@ def test_who_may_use_more(function: str, file: str, features: str) -> None:
     """Files of a level, and functions outside the project that ask the processor first."""
     instruction = Instruction(0, function, file, "t", b"", "")
     assert extra_features(ARMV7, instruction) == features
+
+
+def test_missing_decoder_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(isa_scan, "LLVM_VERSIONS", ())
+    with pytest.raises(NoDisassemblerError, match="apt-get install llvm-19"):
+        llvm_tool("objdump")
