@@ -91,7 +91,9 @@ def _needed(elf: ELFFile) -> Iterator[str]:
     """Yield the names of shared libraries."""
     for segment in elf.iter_segments():
         if isinstance(segment, DynamicSegment):
-            yield from (t.needed for t in segment.iter_tags() if t.entry.d_tag == "DT_NEEDED")
+            # The library sets the attribute; its type hints do not know it.
+            tags = (t for t in segment.iter_tags() if t.entry.d_tag == "DT_NEEDED")
+            yield from (str(vars(t)["needed"]) for t in tags)
 
 
 def _glibc(elf: ELFFile) -> tuple[tuple[tuple[int, ...], str], ...]:
