@@ -49,8 +49,7 @@ def measure(target: Target) -> dict[str, float]:
         for line in listed.splitlines():
             level, case, work = line.split()
             few, more = (
-                executed(target, program, plugin, level, case, str(times))
-                for times in (FEW, MORE)
+                executed(target, program, plugin, level, case, str(times)) for times in (FEW, MORE)
             )
             per_run = (more - few) / (MORE - FEW)
             found[f"{target.name} {level} {case}"] = round(per_run / float(work) * 1000, 1)
