@@ -7,12 +7,12 @@ import tokenize
 import zipfile
 from collections.abc import Iterable
 from math import prod
-from types import TracebackType
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.closing import Closing
 from armtrain.errors import DataError
 
 __all__ = ["NpzWriter", "parse_npy_header"]
@@ -66,7 +66,7 @@ def parse_npy_header(name: str, header: bytes) -> tuple[tuple[int, ...], np.dtyp
     return shape, dtype, stream.tell()
 
 
-class NpzWriter:
+class NpzWriter(Closing):
     """Writes an uncompressed npz archive into an open file without holding arrays in memory.
 
     The same arrays give the same bytes: members carry a fixed date.
@@ -76,16 +76,7 @@ class NpzWriter:
         """Write into `file`, which must be seekable and stays open."""
         self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED)
 
-    def __enter__(self) -> NpzWriter:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Write the archive's directory."""
         self._archive.close()
 

@@ -7,12 +7,12 @@ plan sees the same ones.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.closing import Closing
 from armtrain.data.columns import Rows
 from armtrain.data.source import Expected
 
@@ -22,7 +22,7 @@ Sampler = Callable[[int, int, NDArray[np.float32], NDArray[Any]], None]
 """sample(seed, index, x, target): write one sample into flat buffers."""
 
 
-class RandomSource:
+class RandomSource(Closing):
     """`count` samples that depend on (seed, index) alone."""
 
     def __init__(self, sample: Sampler, count: int, seed: int) -> None:
@@ -47,15 +47,3 @@ class RandomSource:
 
     def close(self) -> None:
         """Do nothing: there are no files."""
-
-    def __enter__(self) -> RandomSource:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Do nothing."""
