@@ -5,10 +5,12 @@ from __future__ import annotations
 from enum import IntEnum
 from math import prod
 
-__all__ = ["ALIGNMENT", "DType", "align_up", "format_bytes", "nbytes"]
+__all__ = ["ALIGNMENT", "STACK_BYTES", "DType", "align_up", "format_bytes", "nbytes"]
 
 ALIGNMENT = 64
 """Every storage starts at a multiple of this many bytes, and its size is rounded up to it."""
+STACK_BYTES = 131072
+"""Bytes of one worker thread's stack, the least that every supported libc accepts."""
 
 
 class DType(IntEnum):

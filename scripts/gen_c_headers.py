@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from armtrain.board.levels import LEVELS, Level  # noqa: E402
-from armtrain.dtypes import ALIGNMENT, DType  # noqa: E402
+from armtrain.dtypes import ALIGNMENT, STACK_BYTES, DType  # noqa: E402
 from armtrain.ir.ops import OPS, Access, AttrSpec  # noqa: E402
 from armtrain.ir.program import InitKind, Phase, Role  # noqa: E402
 from armtrain.limits import LIMITS, MIN_FLOAT  # noqa: E402
@@ -78,7 +78,7 @@ def plan_header() -> str:
         f"#define ART_MAX_DIMS {fmt.MAX_DIMS}",
         f"#define ART_MAX_OPERANDS {fmt.MAX_OPERANDS}",
         f"#define ART_ALIGNMENT {ALIGNMENT}",
-        f"#define ART_STACK_BYTES {fmt.STACK_BYTES}",
+        f"#define ART_STACK_BYTES {STACK_BYTES}",
     ]
     records = "\n".join(record_text(r) for r in (fmt.HEADER, fmt.TENSOR, fmt.STEP, fmt.SWAP))
     enums = "\n".join(

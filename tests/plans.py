@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod, sqrt
 
-from armtrain.dtypes import DType
+from armtrain.dtypes import STACK_BYTES, DType
 from armtrain.ir.ops import OpCode, spec_of
 from armtrain.ir.program import (
     Init,
@@ -19,7 +19,6 @@ from armtrain.ir.program import (
     TensorId,
 )
 from armtrain.ir.workspace import workspace_bytes
-from armtrain.planfile.format import STACK_BYTES
 
 Attrs = dict[str, int | float]
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from armtrain.dtypes import DType
+from armtrain.dtypes import STACK_BYTES, DType
 from armtrain.ir.check_graph import verify_graph
 from armtrain.ir.graph import Graph
 from armtrain.ir.program import Phase, Program, Role, Step, TensorId
@@ -38,9 +38,6 @@ from armtrain.passes.select import as_patterns
 from armtrain.values import integer
 
 __all__ = ["Compilation", "compile_program", "compile_stages"]
-
-STACK_BYTES = 131072
-"""Bytes of a worker thread's stack, as in the plan file's format."""
 
 
 @dataclass(frozen=True)

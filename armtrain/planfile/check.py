@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
-from armtrain.dtypes import ALIGNMENT, DType
+from armtrain.dtypes import ALIGNMENT, STACK_BYTES, DType
 from armtrain.errors import PlanError
 from armtrain.ir.ops import OPS, Access, OpCode, OpSpec
 from armtrain.ir.program import Phase, Role
@@ -31,7 +31,7 @@ from armtrain.planfile.check_records import (
     tensor_number_findings,
 )
 from armtrain.planfile.check_shapes import Operands, needed_dtype, needed_elements
-from armtrain.planfile.format import MAX_DIMS, NONE_ID, STACK_BYTES
+from armtrain.planfile.format import MAX_DIMS, NONE_ID
 
 __all__ = ["check_bytes", "findings"]
 

@@ -23,7 +23,6 @@ __all__ = [
     "MAX_OPERANDS",
     "NONE_ID",
     "SECTIONS",
-    "STACK_BYTES",
     "STEP",
     "SWAP",
     "TENSOR",
@@ -40,8 +39,6 @@ NONE_ID = 0xFFFFFFFF
 MAX_DIMS = 6
 MAX_OPERANDS = 10
 CRC_START = 28
-STACK_BYTES = 131072
-"""Bytes of one worker thread's stack, the least that every supported libc accepts."""
 
 
 @dataclass(frozen=True)

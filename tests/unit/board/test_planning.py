@@ -6,7 +6,7 @@ from pathlib import Path
 
 import armtrain as at
 from armtrain import nn, optim
-from armtrain.planfile.format import STACK_BYTES
+from armtrain.dtypes import STACK_BYTES
 from armtrain.planfile.plan import Plan
 
 

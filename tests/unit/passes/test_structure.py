@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from armtrain import nn, optim
+from armtrain.dtypes import STACK_BYTES
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Phase, Program, Role
 from armtrain.ir.text import program_text
 from armtrain.passes.emit import stream_of_name
-from armtrain.passes.pipeline import STACK_BYTES, compile_program, compile_stages
-from armtrain.planfile import format as plan_format
+from armtrain.passes.pipeline import compile_program, compile_stages
 from tests.unit.passes.nets import NETS, build
 
 
@@ -184,8 +184,7 @@ def test_roles_and_names_of_the_interface() -> None:
     for role, names in expected.items():
         assert {t.name for t in program.tensors if t.role == role} == names
     stacks = next(t for t in program.tensors if t.role == Role.STACK)
-    assert stacks.dims == (2 * plan_format.STACK_BYTES,)
-    assert STACK_BYTES == plan_format.STACK_BYTES
+    assert stacks.dims == (2 * STACK_BYTES,)
     texts = (program.loss, program.optimizer, program.clip_norm, program.input_shape)
     assert texts == ("cross_entropy", "sgd:lr=0.1", 2.0, (3, 4, 4))
 
