@@ -2,12 +2,16 @@
 
 A temporary file in the target's directory is written, synced to the medium and renamed over the
 target; the directory is synced last, which makes the new name survive a power failure. A file
-that is replaced hands on its mode, and its owner where that is allowed.
+that is replaced hands on its mode, and its owner where that is allowed. A temporary file that a
+killed process left is removed when the same target is written again: nobody holds its lock.
+The C engine (`kernels/engine/file_io.c`) names, locks and removes its own alike.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterator
@@ -48,15 +52,16 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     target = _resolve(path)
     replaced = _existing(target)
     start = target.name[:_NAME_CHARACTERS]
-    temporary = target.with_name(f".{start}.{secrets.token_hex(4)}.tmp")
+    _sweep(target.parent, start)
+    temporary = target.with_name(f".{start}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     done = False
     try:
         with _create(temporary, replaced) as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
-        done = True
+            os.replace(temporary, target)  # under the lock: a sweeper must not come first
+            done = True
         _sync_directory(target.parent)
     except OSError as error:
         raise StorageError(_explain(target, error)) from error
@@ -109,9 +114,32 @@ def _create(temporary: Path, replaced: os.stat_result | None) -> BinaryIO:
     mode = 0o666 if replaced is None else stat.S_IMODE(replaced.st_mode) & 0o777
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     file = open(os.open(temporary, flags, mode), "wb")  # noqa: SIM115 - the caller closes it
+    with suppress(OSError):  # nobody sweeps where there are no locks
+        fcntl.flock(file, fcntl.LOCK_EX)
     if replaced is not None:
         _take_over_mode(file.fileno(), replaced, mode)
     return file
+
+
+def _sweep(directory: Path, start: str) -> None:
+    """Remove temporary files of a target that no living process holds; best effort."""
+    pattern = re.compile(rf"\.{re.escape(start)}\.\d+-[0-9a-f]{{8}}\.tmp", re.DOTALL)
+    with suppress(OSError):
+        for name in os.listdir(directory):
+            if pattern.fullmatch(name):
+                _remove_orphan(directory / name)
+
+
+def _remove_orphan(path: Path) -> None:
+    """Remove a file whose lock can be had: its writer is gone."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError):
+        descriptor = os.open(path, flags)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(descriptor)
 
 
 def _take_over_mode(descriptor: int, replaced: os.stat_result, mode: int) -> None:

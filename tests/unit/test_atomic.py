@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -186,3 +188,27 @@ def test_a_path_with_nul_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="NUL"):
             refuse(str(tmp_path / "a\0b"))
     assert os.listdir(tmp_path) == []
+
+
+def test_what_a_killed_writer_left_is_removed_and_a_living_one_is_not(tmp_path: Path) -> None:
+    orphans = (".f.4711-0123abcd.tmp", ".f.1-00000000.tmp")
+    others = (".f.4711-0123abcd.tmp.keep", ".fg.4711-0123abcd.tmp", ".f.tmp", ".f.x-0123abcd.tmp")
+    for name in (*orphans, *others):
+        (tmp_path / name).write_bytes(b"")
+    with atomic_writer(tmp_path / "f") as first:
+        first.write(b"first")
+        assert not any((tmp_path / name).exists() for name in orphans)
+        write_bytes(tmp_path / "f", b"second")
+    assert (tmp_path / "f").read_bytes() == b"first"
+    assert sorted(os.listdir(tmp_path)) == sorted(("f", *others))
+
+
+def test_a_killed_writer_leaves_what_the_next_one_removes(tmp_path: Path) -> None:
+    script = (
+        "import os, sys; from armtrain.atomic import atomic_writer\n"
+        "with atomic_writer(sys.argv[1]) as file: os.kill(os.getpid(), 9)"
+    )
+    subprocess.run([sys.executable, "-c", script, tmp_path / "f"], check=False)
+    assert len(os.listdir(tmp_path)) == 1
+    write_bytes(tmp_path / "f", b"new")
+    assert os.listdir(tmp_path) == ["f"]
