@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.closing import Closing
 from armtrain.data.columns import Column, Rows
 from armtrain.data.convert import check_float_dtype, check_label_dtype, read_float32, scan_labels
 from armtrain.errors import DataError, ShapeError
@@ -87,10 +88,11 @@ def _shape_hint(have: tuple[int, ...], want: tuple[int, ...]) -> str:
         return "images look channels-last: use x.transpose(0, 3, 1, 2)"
     if not have:
         return f"reshape the data to (n, {', '.join(map(str, want))})"
-    return f"reshape the data, or plan the model with --input-shape {'x'.join(map(str, have))}"
+    option = "x".join(map(str, have))
+    return f"reshape the data, or plan with input_shape={have} (--input-shape {option})"
 
 
-class TableSource:
+class TableSource(Closing):
     """Samples from two columns, inputs and targets; `y` may be missing for predictions."""
 
     def __init__(self, name: str, x: Column, y: Column | None, notes: tuple[str, ...] = ()) -> None:
@@ -161,19 +163,6 @@ class TableSource:
         if key not in self._raw or len(self._raw[key]) < n:
             self._raw[key] = np.empty((n, *column.row_shape), column.dtype)
         return self._raw[key]
-
-    def __enter__(self) -> TableSource:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the columns."""
-        self.close()
 
     def close(self) -> None:
         """Close the columns."""

@@ -93,7 +93,7 @@ static art_status start_pool(art_engine *engine, uint32_t asked, art_error *err)
     void *stacks = NULL;
     ART_FAIL_IF(asked > planned, err, ART_USE,
                 "%u threads were asked for but the plan has memory for %u: use fewer or plan with "
-                "--threads %u",
+                "%u",
                 asked, planned, asked);
     for (uint32_t i = 0; i < engine->plan.n_tensors; i++) {
         if (art_engine_tensor(engine, i)->role == ART_ROLE_STACK) {

@@ -16,13 +16,13 @@ art_status art_arena_open(art_engine *engine, bool ignore_memory, art_error *err
     const char *limit = "";
     uint64_t available = ignore_memory ? UINT64_MAX : art_memory_available(&limit);
     ART_FAIL_IF(bytes > available, err, ART_MEMORY_LIMIT,
-                "the plan's arena needs %zu bytes but %s leaves %llu: plan with a smaller --batch, "
-                "a --budget below that, or raise the limit",
+                "the plan's arena needs %zu bytes but %s leaves %llu: plan with a smaller batch, "
+                "a budget below that, or raise the limit",
                 bytes, limit, (unsigned long long)available);
     void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ART_FAIL_IF(arena == MAP_FAILED, err, ART_MEMORY_MAP,
-                "the arena of %zu bytes could not be mapped (%s): plan with a smaller --batch or a "
-                "--budget",
+                "the arena of %zu bytes could not be mapped (%s): plan with a smaller batch or a "
+                "budget",
                 bytes, strerror(errno));
     engine->arena = arena;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

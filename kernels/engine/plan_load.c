@@ -89,7 +89,7 @@ static art_status check_numbers(const art_plan_header *h, art_error *err) {
     ART_FAIL_IF(
         h->arena_bytes > SIZE_MAX / 2, err, ART_MEMORY_LIMIT,
         "the arena has %llu bytes, a %zu-bit process can have at most %zu: plan with a smaller "
-        "--batch or a --budget, or use a 64-bit system",
+        "batch or a budget, or use a 64-bit system",
         (unsigned long long)h->arena_bytes, 8 * sizeof(void *), SIZE_MAX / 2);
     ART_FAIL_IF(h->lower_bound_bytes > h->proved_minimum_bytes ||
                     h->proved_minimum_bytes > h->arena_bytes,

@@ -19,11 +19,10 @@ static art_status check_call(const art_engine *engine, unsigned phase, uint32_t 
     ART_TRY(art_engine_check_ready(engine, err));
     ART_FAIL_IF(n == 0, err, ART_BATCH, "the batch is empty; 1 to %u samples are possible",
                 planned);
-    ART_FAIL_IF(
-        n > planned, err, ART_BATCH,
-        "the batch has %u samples, the plan at most %u: split the batch or plan with --batch "
-        "%u",
-        n, planned, n);
+    ART_FAIL_IF(n > planned, err, ART_BATCH,
+                "the batch has %u samples, the plan at most %u: split the batch or plan with "
+                "batches of %u",
+                n, planned, n);
     return ART_OK;
 }
 

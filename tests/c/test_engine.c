@@ -285,7 +285,7 @@ static void limited(int resource, int field, const char *name) {
         setrlimit(resource, &limit);
         art_status status = art_engine_open(&engine, plan, bytes, &options, &err);
         int told = strstr(err.text, name) != NULL && strstr(err.text, "needs") != NULL &&
-                   strstr(err.text, "--batch") != NULL;
+                   strstr(err.text, "smaller batch") != NULL;
         if (status != ART_MEMORY_LIMIT || !told) {
             printf("status %d: %s\n", (int)status, err.text);
         }

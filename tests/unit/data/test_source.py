@@ -146,7 +146,10 @@ def test_channels_last_images_are_recognised() -> None:
 
 
 def test_wrong_shape_names_both_and_the_way_out() -> None:
-    with pytest.raises(ShapeError, match=r"\(5,\), the plan wants \(1, 2, 2\).*--input-shape 5"):
+    with pytest.raises(
+        ShapeError,
+        match=r"\(5,\), the plan wants \(1, 2, 2\).*input_shape=\(5,\) \(--input-shape 5\)",
+    ):
         read((np.zeros((2, 5), np.float32), np.zeros(2, int)), LABELS)
 
 
