@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import os
-from types import TracebackType
 
 from armtrain.atomic import write_bytes
+from armtrain.closing import Closing
 from armtrain.errors import StorageError
 from armtrain.files import explain, path_text
 from armtrain.runtime.history import EpochRecord
@@ -21,7 +21,7 @@ __all__ = ["JsonLog"]
 _START = b'{"epoch"'
 
 
-class JsonLog:
+class JsonLog(Closing):
     """An open log file."""
 
     def __init__(self, path: str | os.PathLike[str], epochs_done: int) -> None:
@@ -38,7 +38,7 @@ class JsonLog:
                 kept = _lines_until(self._path, epochs_done)
                 write_bytes(self._path, b"".join(kept))
             # Unbuffered: what a full disk refuses must not be written again when it closes.
-            self._file = open(self._path, "ab", buffering=0)  # noqa: SIM115 - closed by __exit__
+            self._file = open(self._path, "ab", buffering=0, opener=_open_now)  # noqa: SIM115
         except OSError as error:
             raise StorageError(f"cannot write the log {self._path}: {explain(error)}") from error
 
@@ -53,18 +53,16 @@ class JsonLog:
         except OSError as error:
             raise StorageError(f"cannot write the log {self._path}: {explain(error)}") from error
 
-    def __enter__(self) -> JsonLog:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Close the file."""
         self._file.close()
+
+
+def _open_now(path: str, flags: int) -> int:
+    """Open at once: a pipe that nobody reads is refused and not waited for."""
+    descriptor = os.open(path, flags | os.O_NONBLOCK, 0o666)
+    os.set_blocking(descriptor, True)
+    return descriptor
 
 
 def _lines_until(path: str, epochs_done: int) -> list[bytes]:

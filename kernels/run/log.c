@@ -103,9 +103,10 @@ art_status run_log_open(const char *path, uint64_t epochs_done, int *fd, art_err
     if (is_regular(path)) {
         ART_TRY(trim(path, epochs_done, err));
     }
-    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot write the log %s: %s; %s", path, strerror(errno),
-                art_errno_advice(errno));
+    /* Without O_NONBLOCK a pipe that nobody reads would be waited for; later writes do wait. */
+    *fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    ART_FAIL_IF(*fd < 0 || fcntl(*fd, F_SETFL, O_APPEND) != 0, err, ART_IO,
+                "cannot write the log %s: %s; %s", path, strerror(errno), art_errno_advice(errno));
     return ART_OK;
 }
 
