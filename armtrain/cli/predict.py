@@ -24,7 +24,10 @@ __all__ = ["add_parser", "run"]
 def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
     parser: Parser = subparsers.add_parser(
-        "predict", help="outputs of saved weights for every sample of data"
+        "predict",
+        help="outputs of saved weights for every sample of data",
+        description="Outputs of saved weights for every sample. Without -o or --json, lines are\n"
+        "printed batch by batch: an error ends them after the batches that were good.",
     )
     parser.details = (describe_data,)
     add_engine_arguments(parser)
@@ -37,7 +40,7 @@ def add_parser(subparsers: Subparsers) -> Parser:
         "--output",
         metavar="OUT.npz",
         type=path_text,
-        help="write the outputs as array y of this file",
+        help="write the outputs as array y of this file, all or none",
     )
     return parser
 
