@@ -32,7 +32,7 @@ _ADVICE = {
     errno.EMFILE: "close other files or raise their number (ulimit -n)",
     errno.ENFILE: "close other programs",
     errno.EBADF: "it is closed: redirect it to a file or to /dev/null",
-    errno.ENXIO: "it is a pipe that nobody reads: start its reader first, or name a regular file",
+    errno.ENXIO: "it is a socket, or a pipe that nobody reads: name a regular file",
     errno.EIO: "the medium may be failing: see dmesg, and use another one",
 }
 _KINDS = (

@@ -21,7 +21,7 @@ static const struct {
     {EMFILE, "close other files or raise their number (ulimit -n)"},
     {ENFILE, "close other programs"},
     {EBADF, "it is closed: redirect it to a file or to /dev/null"},
-    {ENXIO, "it is a pipe that nobody reads: start its reader first, or name a regular file"},
+    {ENXIO, "it is a socket, or a pipe that nobody reads: name a regular file"},
     {EIO, "the medium may be failing: see dmesg, and use another one"},
 };
 
