@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from scripts.emulate import TARGETS, Target
-from tests.emulated.test_training import BATCH, plan, program
+from tests.emulated.runs import BATCH
+from tests.emulated.test_training import program
 
 pytestmark = pytest.mark.emulated
-
-__all__ = ["plan"]
 
 MANY = 3_000_000_000  # more than a signed word of 32 bits holds
 CHECKSUM, STEP = 24, 72  # offsets in the header

@@ -11,7 +11,11 @@
 #define ART_PASTE2(a, b) a##b
 #define ART_PASTE(a, b) ART_PASTE2(a, b)
 #define FN(name) level_##name
+#if defined(__clang__)
+#define IVDEP /* Clang compares the addresses at run time instead */
+#else
 #define IVDEP _Pragma("GCC ivdep")
+#endif
 #define INLINE static inline __attribute__((always_inline))
 
 /* One register of floats; `loose` is the same at any float's address. */
