@@ -395,7 +395,7 @@ static void fail_while_loading(void) {
         }
         EXPECT(status == ART_NO_CHECKPOINT && strstr(err.text, "1 that cannot be read") != NULL);
         EXPECT(strstr(err.text, "resume again, or start a new run") != NULL);
-        EXPECT(strstr(note, "Input/output error") != NULL && strstr(note, "see dmesg") != NULL);
+        EXPECT(strstr(note, strerror(EIO)) != NULL && strstr(note, "see dmesg") != NULL);
         if (b->ready) {
             EXPECT(digest(b) == before && strstr(err.text, "some weights were") == NULL);
             continue;
