@@ -103,7 +103,23 @@ def _maxpool(what: str, inputs: tuple[Shape, ...], attrs: MaxPool2dAttrs, params
     """Window maximum."""
     shape = _image(what, inputs[0])
     out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, attrs.dilation)
+    axes = zip(shape[2:], attrs.stride, attrs.padding, attrs.dilation, strict=True)
+    if any(_misses_image(*axis) for axis in axes):
+        raise ShapeError(
+            f"{what}: a window of {attrs.kernel} with padding {attrs.padding} and dilation "
+            f"{attrs.dilation} steps over the whole input of shape {shape}, so its maximum would "
+            "be minus infinity; use a smaller dilation or padding=0"
+        )
     return shape[0], shape[1], *out
+
+
+def _misses_image(size: int, stride: int, padding: int, dilation: int) -> bool:
+    """Tell whether a window that starts in the padding has no place inside `size` pixels.
+
+    Padding is at most half a kernel, so that the places reach `start % dilation`, the first one
+    that is not before the image; a window that starts inside has a place there.
+    """
+    return any(start % dilation >= size for start in range(-padding, 0, stride))
 
 
 def _avgpool(what: str, inputs: tuple[Shape, ...], attrs: AvgPool2dAttrs, params: Params) -> Shape:

@@ -113,6 +113,7 @@ def test_unavailable_arguments_are_refused(make: Callable[[], object], message: 
         (nn.Conv2d(3, 4, 1), (3,), "needs images"),
         (nn.BatchNorm2d(3), (4, 2, 2), r"write nn.BatchNorm2d\(4\)"),
         (nn.MaxPool2d(4), (1, 3, 3), "smaller kernel"),
+        (nn.MaxPool2d(2, 1, padding=1, dilation=2), (1, 7, 1), "use a smaller dilation"),
         (nn.Flatten(2), (4, 2, 2), "start_dim=1"),
         (Call(lambda x: x + x.flatten(1)), (4, 2, 2), "cannot add values of shape"),
         (Call(lambda x: x + 1), (4,), "sum of two tensors"),
