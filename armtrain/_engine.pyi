@@ -16,7 +16,7 @@ _Array: TypeAlias = Buffer | NDArray[Any]
 
 @final
 class Engine:
-    """A plan opened into its arena; one thread at a time may use it.
+    """A plan opened into its arena; threads that use it wait for their turn.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ The C engine (`kernels/engine/file_io.c`) names, locks and removes its own alike
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -102,7 +103,9 @@ def _existing(target: Path) -> os.stat_result | None:
     """Return what is known of a file that will be replaced; refuse a directory or device."""
     try:
         found = target.stat()
-    except OSError:
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:  # the temporary file's name is a shorter one
+            raise StorageError(f"cannot write {target}: {explain(error)}") from error
         return None  # missing, or an error that opening the temporary file reports better
     if not stat.S_ISREG(found.st_mode):
         raise StorageError(f"{target} exists and is not a regular file; choose another file name")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,8 @@ class Buffers:
     target : ndarray of int32, shape (batch,), or float32, shape (batch, *target_shape)
     rows : ndarray of uint64, shape (batch,)
         Sample numbers, written by the shuffle.
+    turn : lock
+        To be held from filling the buffers until nobody needs what they hold.
     """
 
     def __init__(self, batch_size: int, expected: Expected) -> None:
@@ -36,6 +39,7 @@ class Buffers:
             (batch_size, *expected.target_shape), expected.target_dtype
         )
         self.rows = np.empty(batch_size, np.uint64)
+        self.turn = threading.RLock()
 
     @property
     def batch_size(self) -> int:
@@ -51,13 +55,12 @@ class Buffers:
         """Read the samples `rows[:n]` of `source`."""
         source.read(self.rows[:n], self.x[:n], self.target[:n] if targets else None)
 
-    def in_order(self, source: Source, *, targets: bool) -> Iterator[int]:
-        """Read `source` batch by batch from its first sample; yield the size of each batch."""
-        for first in range(0, source.count, self.batch_size):
-            n = min(self.batch_size, source.count - first)
-            self.rows[:n] = np.arange(first, first + n, dtype=np.uint64)
-            self.load(source, n, targets=targets)
-            yield n
+    def load_from(self, source: Source, first: int, *, targets: bool) -> int:
+        """Read the batch that begins with sample `first` of `source`; return its size."""
+        n = min(self.batch_size, source.count - first)
+        self.rows[:n] = np.arange(first, first + n, dtype=np.uint64)
+        self.load(source, n, targets=targets)
+        return n
 
     def batch_number(self, position: int) -> int:
         """Return which batch, counted from 1, holds the sample at `position`."""
@@ -100,13 +103,15 @@ def evaluate_source(
 ) -> Evaluation | None:
     """Return mean loss and accuracy over all samples; None when `stop()` became true."""
     loss_sum, correct = 0.0, 0
-    for n in buffers.in_order(source, targets=True):
-        x, target, rows = buffers.x[:n], buffers.target[:n], buffers.rows[:n]
-        try:
-            loss, right = engine.evaluate_step(x, target, n)
-        except NonFiniteError as error:
-            where = f"batch {buffers.batch_number(int(rows[0]))} of the evaluation"
-            raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
+    for first in range(0, source.count, buffers.batch_size):
+        with buffers.turn:
+            n = buffers.load_from(source, first, targets=True)
+            x, target, rows = buffers.x[:n], buffers.target[:n], buffers.rows[:n]
+            try:
+                loss, right = engine.evaluate_step(x, target, n)
+            except NonFiniteError as error:
+                where = f"batch {buffers.batch_number(first)} of the evaluation"
+                raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
         loss_sum += loss * n
         correct += right
         if stop():
@@ -119,14 +124,16 @@ def predict_source(
     engine: Engine, buffers: Buffers, source: Source, shape: tuple[int, ...]
 ) -> Iterator[NDArray[np.float32]]:
     """Yield the outputs, shape (n, *shape), batch by batch; each array is new."""
-    for n in buffers.in_order(source, targets=False):
-        out = np.zeros((n, *shape), np.float32)
-        x, rows = buffers.x[:n], buffers.rows[:n]
-        try:
-            engine.predict_step(x, n, out)
-        except NonFiniteError as error:
-            bad = rows[~np.isfinite(out.reshape(n, -1)).all(axis=1)]
-            output = f"; the output of row {bad[0]} (counted from 0)" if len(bad) else ""
-            where = f"batch {buffers.batch_number(int(rows[0]))} of the prediction{output}"
-            raise with_row(error, source, rows, {"x": x}, where) from error
+    for first in range(0, source.count, buffers.batch_size):
+        with buffers.turn:
+            n = buffers.load_from(source, first, targets=False)
+            out = np.zeros((n, *shape), np.float32)
+            x, rows = buffers.x[:n], buffers.rows[:n]
+            try:
+                engine.predict_step(x, n, out)
+            except NonFiniteError as error:
+                bad = rows[~np.isfinite(out.reshape(n, -1)).all(axis=1)]
+                output = f"; the output of row {bad[0]} (counted from 0)" if len(bad) else ""
+                where = f"batch {buffers.batch_number(first)} of the prediction{output}"
+                raise with_row(error, source, rows, {"x": x}, where) from error
         yield out

@@ -45,6 +45,11 @@ def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Ite
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise StorageError(f"cannot make the directory {name}: {explain(error)}") from error
+    except RecursionError as error:  # makedirs calls itself for every part that is missing
+        raise StorageError(
+            f"cannot make the directory {name}: {name.count(os.sep)} levels are too many; use a "
+            "shorter path"
+        ) from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -181,17 +181,18 @@ class TrainingLoop:
         buffers = self._buffers
         n = min(buffers.batch_size, train.count - state.position)
         rows = buffers.rows[:n]
-        self._shuffle(self._seed, state.epoch, train.count, state.position, rows)
-        buffers.load(train, n)
-        try:
-            loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
-        except NonFiniteError as error:
-            where = (
-                f"batch {buffers.batch_number(state.position)} of epoch {state.epoch + 1}; "
-                "checkpoints are as they were"
-            )
-            arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
-            raise with_row(error, train, rows, arrays, where) from error
+        with buffers.turn:
+            self._shuffle(self._seed, state.epoch, train.count, state.position, rows)
+            buffers.load(train, n)
+            try:
+                loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
+            except NonFiniteError as error:
+                where = (
+                    f"batch {buffers.batch_number(state.position)} of epoch {state.epoch + 1}; "
+                    "checkpoints are as they were"
+                )
+                arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
+                raise with_row(error, train, rows, arrays, where) from error
         state.loss_sum += loss * n
         state.loss_samples += n
         state.position += n

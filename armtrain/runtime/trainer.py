@@ -41,7 +41,7 @@ class Trainer:
     """Trains, evaluates and predicts with the network of a plan.
 
     Opening reserves the whole arena and initialises the weights from the seed; afterwards the
-    engine allocates nothing.
+    engine allocates nothing. Threads may share a trainer: they take turns, batch by batch.
 
     Parameters
     ----------
@@ -264,7 +264,8 @@ class Trainer:
                     f"{self.plan.batch_size}: split it, or plan with a larger batch_size"
                 )
             check_smallest_batch(self.plan.program, source.count)
-            (n,) = self._buffers.in_order(source, targets=True)
+            stack.enter_context(self._buffers.turn)
+            n = self._buffers.load_from(source, 0, targets=True)
             x, target = self._buffers.x[:n], self._buffers.target[:n]
             try:
                 return float(self._engine.train_step(x, target, n))

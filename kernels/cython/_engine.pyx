@@ -6,6 +6,7 @@ between two calls.
 """
 
 import os
+import threading
 
 from armtrain.errors import EngineError, ShapeError, error_from_status
 
@@ -73,8 +74,11 @@ cdef class Engine:
     """An open plan: see armtrain/_engine.pyi."""
 
     cdef art_engine *engine
-    cdef bint busy
+    cdef object turn
     cdef art_info facts
+
+    def __cinit__(self):
+        self.turn = threading.Lock()
 
     def __init__(self, plan, *, seed=0, threads=0, kernel_level=None, poison=False,
                  ignore_memory=False):
@@ -102,16 +106,15 @@ cdef class Engine:
         art_engine_close(self.engine)
 
     cdef int enter(self) except -1:
-        """Take the engine for one call; it serves one thread at a time."""
+        """Take the engine for one call; other threads wait for their turn."""
+        self.turn.acquire()
         if self.engine == NULL:
+            self.turn.release()
             raise EngineError("the engine is closed")
-        if self.busy:
-            raise EngineError("the engine is running a step in another thread")
-        self.busy = True
         return 0
 
     cdef _leave(self, int status, art_error *err):
-        self.busy = False
+        self.turn.release()
         if status != 0:
             _raise(status, err)
 
@@ -124,7 +127,7 @@ cdef class Engine:
             self.enter()
             art_engine_close(self.engine)
             self.engine = NULL
-            self.busy = False
+            self.turn.release()
 
     def info(self):
         return {
@@ -145,7 +148,7 @@ cdef class Engine:
     def resident_bytes(self):
         self.enter()
         resident = art_engine_resident_bytes(self.engine)
-        self.busy = False
+        self.turn.release()
         return resident
 
     def initialize(self):
@@ -287,7 +290,7 @@ cdef class Engine:
         self.enter()
         with nogil:
             status = art_checkpoint_load(self.engine, place, note, sizeof(note), &err)
-        self.busy = False
+        self.turn.release()
         skipped = note.decode("utf-8", "replace")
         if status != 0:
             reason = err.text.decode("utf-8", "replace")
@@ -298,7 +301,7 @@ cdef class Engine:
         cdef art_run_state state
         self.enter()
         art_engine_get_state(self.engine, &state)
-        self.busy = False
+        self.turn.release()
         return state
 
     def set_state(self, state=None, **fields):
@@ -309,7 +312,7 @@ cdef class Engine:
         new = values
         self.enter()
         art_engine_set_state(self.engine, &new)
-        self.busy = False
+        self.turn.release()
 
     def random_sample(self, seed, index, x, target):
         cdef uint64_t key = seed, position = index
@@ -319,7 +322,7 @@ cdef class Engine:
             raise ShapeError("target is read-only, it cannot take the result")
         self.enter()
         art_random_sample(self.engine, key, position, <float *> a.data, b.data)
-        self.busy = False
+        self.turn.release()
 
 
 def shuffle(seed, epoch, count, first, out):

@@ -130,6 +130,9 @@ static art_status open_target(art_writer *writer, art_error *err) {
     }
     *cut = saved;
     writer->exists = fstatat(writer->dir_fd, writer->name, &info, 0) == 0;
+    if (!writer->exists && errno == ENAMETOOLONG) { /* the temporary file's name is shorter */
+        return writer_failed(writer, "its name", __LINE__, err);
+    }
     writer->mode = writer->exists ? info.st_mode & 0777 : 0666;
     writer->owner = info.st_uid;
     writer->group = info.st_gid;

@@ -201,6 +201,14 @@ def test_bad_targets_are_found_before_training(
     assert sorted(p.name for p in work.rglob("*")) == before
 
 
+def test_names_that_are_too_long_are_found_before_training(front: list[str], work: Path) -> None:
+    for option, name in (("--save", "n" * 256), ("--checkpoint", "d/" * 2100)):
+        said = run([*front, *TRAIN, "1", option, name], 4)
+        assert "epoch 1/" not in said
+        assert "shorter" in said or "characters" in said
+    run([*front, *TRAIN, "1", "--save", "n" * 255], 0)
+
+
 def test_a_prediction_finds_its_bad_target_first(work: Path) -> None:
     predict = ["predict", "net.plan", "--weights", "none", "--data", "random:", "-o"]
     assert "does not exist; create it" in run(armtrain(*predict, "no/p.npz"), 4)
