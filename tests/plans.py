@@ -129,8 +129,8 @@ def linear_regression(batch_size: int = 4, features: int = 3) -> Program:
     target, value = loss("")
     dy = b.tensor("0.dy", Role.DERIVATIVE, (batch_size, 1), batched=True, same_as=y)
     b.step(OpCode.MSE_GRAD, "loss", "L", y=y, target=target, loss=value, dy=dy)
-    dw = b.tensor("0.weight/grad", Role.GRADIENT, (features, 1))
-    db = b.tensor("0.bias/grad", Role.GRADIENT, (1,))
+    dw = b.tensor("0.weight.grad", Role.GRADIENT, (features, 1))
+    db = b.tensor("0.bias.grad", Role.GRADIENT, (1,))
     b.step(OpCode.LINEAR_GRAD_W, "0", "CG", x=x, dy=dy, dw=dw, db=db)
     b.step(OpCode.SGD_STEP, "0", "AG", attrs, w=weight, g=dw)
     b.step(OpCode.SGD_STEP, "0", "AG", attrs, w=bias, g=db)
@@ -222,7 +222,7 @@ class _Mlp:
         for i in reversed(range(len(self.names))):
             name, x = self.names[i], inputs[i]
             grads = [
-                b.tensor(f"{b.tensors[p].name}/grad", Role.GRADIENT, b.tensors[p].dims)
+                b.tensor(f"{b.tensors[p].name}.grad", Role.GRADIENT, b.tensors[p].dims)
                 for p in self.parameters[i]
             ]
             b.step(OpCode.LINEAR_GRAD_W, name, "CG", x=x, dy=dy, dw=grads[0], db=grads[1])

@@ -10,32 +10,30 @@ records say.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
 from armtrain.dtypes import ALIGNMENT, STACK_BYTES, DType
 from armtrain.errors import PlanError
-from armtrain.ir.ops import OPS, Access, OpCode, OpSpec
+from armtrain.ir.ops import OPS, OpCode
 from armtrain.ir.program import Phase, Role
-from armtrain.ir.workspace import workspace_bytes
 from armtrain.planfile.check_flow import flow_findings
+from armtrain.planfile.check_io import io_findings
+from armtrain.planfile.check_operations import operation_findings
 from armtrain.planfile.check_parse import RawPlan, parse
 from armtrain.planfile.check_records import (
-    attr_findings,
-    form_findings,
     header_number_findings,
-    momentum_findings,
+    name_hash,
     step_number_findings,
     tensor_number_findings,
 )
-from armtrain.planfile.check_shapes import Operands, needed_dtype, needed_elements
 from armtrain.planfile.format import MAX_DIMS, NONE_ID
 
 __all__ = ["check_bytes", "findings"]
 
 _SHOWN = 5
+_ALONE = (Role.WORKSPACE, Role.METRIC)
 _ALWAYS_LIVE = (Role.WEIGHT, Role.FROZEN, Role.BUFFER, Role.STATE, Role.STACK)
 
 
@@ -92,9 +90,10 @@ def findings(content: bytes) -> list[str]:
     areas, found = _areas(raw)
     found += _overlap_findings(areas)
     found += _size_findings(raw, areas)
+    found += io_findings(raw)
     found += flow_findings(raw)
     for index in range(len(raw.steps)):
-        found += _operation_findings(raw, index)
+        found += operation_findings(raw, index)
     return found
 
 
@@ -107,20 +106,23 @@ def _header_findings(raw: RawPlan) -> Iterator[str]:
     steps = head["n_train_steps"] + head["n_evaluate_steps"] + head["n_predict_steps"]
     if steps != len(raw.steps):
         yield f"{len(raw.steps)} steps, but {steps} in the phases"
-    stacks = sum(t["bytes"] for t in raw.tensors if t["role"] == Role.STACK)
+    stacks = [t["bytes"] for t in raw.tensors if t["role"] == Role.STACK]
     need = (head["threads"] - 1) * STACK_BYTES
-    if stacks != need:
-        yield f"thread stacks have {stacks} B, {head['threads']} threads need {need} B"
+    if sum(stacks) != need or len(stacks) > 1:
+        yield (
+            f"thread stacks have {sum(stacks)} B in {len(stacks)} tensors, {head['threads']} "
+            f"threads need {need} B in one"
+        )
 
 
 def _tensor_findings(raw: RawPlan) -> Iterator[str]:
     """Check every tensor record by itself."""
-    seen: set[str] = set()
+    seen: set[int] = set()
     for index, t in enumerate(raw.tensors):
         name = raw.name(index)
-        if name in seen:
-            yield f"two tensors are called '{name}'"
-        seen.add(name)
+        if (code := name_hash(name)) in seen:
+            yield f"two tensors are called '{name}' (or have names of the same hash)"
+        seen.add(code)
         if t["role"] not in list(Role) or t["dtype"] not in list(DType):
             yield f"tensor '{name}' has the unknown role {t['role']} or type {t['dtype']}"
             continue
@@ -184,6 +186,10 @@ def _areas(raw: RawPlan) -> tuple[list[_Area], list[str]]:
         kept = [i for i in ids if raw.tensors[i]["role"] in _ALWAYS_LIVE]
         if kept and len(ids) > 1:
             found.append(f"the persistent buffer '{raw.name(kept[0])}' is shared with others")
+        alone = [i for i in ids if raw.tensors[i]["role"] in _ALONE]
+        if alone and len(ids) > 1:
+            role = Role(raw.tensors[alone[0]]["role"]).name.lower()
+            found.append(f"the {role} '{raw.name(alone[0])}' is shared with others")
         first, last = min(t["first"] for t in tensors), max(t["last"] for t in tensors)
         if kept and (first, last) != (0, len(raw.steps)):
             found.append(f"the persistent buffer '{raw.name(kept[0])}' is not live at every step")
@@ -228,61 +234,3 @@ def _size_findings(raw: RawPlan, areas: list[_Area]) -> Iterator[str]:
         )
     if 0 < head["budget_bytes"] < head["arena_bytes"]:
         yield f"the arena {head['arena_bytes']} B is above its budget {head['budget_bytes']} B"
-
-
-def _attributes(raw: RawPlan, spec: OpSpec, start: int) -> dict[str, int | float]:
-    """Return the attributes of a step by name."""
-    codes = {"i": "<q", "f": "<d"}
-    return {
-        slot.name: struct.unpack_from(codes[slot.kind], raw.attrs, 8 * (start + place))[0]
-        for place, slot in enumerate(spec.attrs)
-    }
-
-
-def _operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
-    """Check sizes and types of one step's operands, and its scratch."""
-    step = raw.steps[index]
-    spec = OPS[OpCode(step["op"])]
-    ids = raw.operands[step["operands"] : step["operands"] + len(spec.operands)]
-    present = {
-        slot.name: tensor
-        for slot, tensor in zip(spec.operands, ids, strict=True)
-        if tensor != NONE_ID
-    }
-    dims = {n: raw.tensors[t]["dims"][: raw.tensors[t]["ndim"]] for n, t in present.items()}
-    attrs = _attributes(raw, spec, step["attrs"])
-    where = f"step {index} ({spec.code.name}, layer '{raw.text(step['layer'])}')"
-    yield from form_findings(raw, spec, present, where)
-    yield from momentum_findings(spec, dims, attrs, where)
-    wrong = list(attr_findings(spec, attrs, where))
-    if wrong:  # sizes that follow from the attributes mean nothing
-        yield from wrong
-        return
-    try:
-        needs = needed_elements(spec.code, Operands(dims, attrs))
-    except (KeyError, ValueError):
-        yield f"{where}: operands {dims} have the wrong number of dimensions"
-        return
-    for name, need in needs.items():
-        if name in present and prod(dims[name]) != need:
-            item = needed_dtype(spec.code, name).itemsize
-            yield (
-                f"{where}: {name} '{raw.name(present[name])}' has {prod(dims[name]) * item} B, "
-                f"needs {max(0, need) * item} B"
-            )
-    every = tuple(dims.get(slot.name) for slot in spec.operands)
-    scratch = [present[s.name] for s in spec.operands
-               if s.access is Access.SCRATCH and s.name in present]  # fmt: skip
-    have = raw.tensors[scratch[0]]["bytes"] if scratch else 0
-    without_scratch = tuple(
-        None if s.access is Access.SCRATCH else d for s, d in zip(spec.operands, every, strict=True)
-    )
-    threads = raw.header["threads"]
-    try:
-        need = workspace_bytes(spec.code, without_scratch, tuple(attrs.values()), threads)
-    except (AssertionError, IndexError, ValueError):
-        yield f"{where}: operands {dims} have the wrong number of dimensions for its workspace"
-        return
-    if have < need:
-        name = f"'{raw.name(scratch[0])}'" if scratch else "none"
-        yield f"{where}: its workspace ({name}) has {have} B, needs {need} B"

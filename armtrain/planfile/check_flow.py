@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from armtrain.ir.ops import OPS, Access, OpCode, OpSpec
 from armtrain.ir.program import Phase, Role
+from armtrain.planfile.check_io import fed_tensors, phase_steps
 from armtrain.planfile.check_parse import RawPlan
 from armtrain.planfile.format import NONE_ID
 
@@ -14,33 +15,40 @@ __all__ = ["flow_findings"]
 _KEPT = (Role.WEIGHT, Role.FROZEN, Role.BUFFER, Role.STATE)
 _FED = (Role.INPUT, Role.TARGET)
 _TAKEN = (Role.METRIC, Role.OUTPUT)
+_UPDATED_ONCE = (Role.WEIGHT, Role.STATE)
 
 
 def flow_findings(raw: RawPlan) -> list[str]:
     """Return what is wrong with the order of reads and writes, one sentence each."""
-    found: list[str] = []
-    start = 0
-    head = raw.header
-    counts = (head["n_train_steps"], head["n_evaluate_steps"], head["n_predict_steps"])
-    for phase, count in zip(Phase, counts, strict=True):
-        found += _PhaseFlow(raw, phase, start, start + count).findings()
-        start += count
-    return found
+    return [text for phase in Phase for text in _PhaseFlow(raw, phase).findings()]
 
 
 class _PhaseFlow:
-    """Values of one phase: per storage the tensor whose value it holds."""
+    """Values of one phase: per storage the tensor whose value it holds.
 
-    def __init__(self, raw: RawPlan, phase: Phase, first: int, last: int) -> None:
-        self.raw, self.phase, self.first, self.last = raw, phase, first, last
+    `writes` counts the writes of a storage, `seen` is that count when a view was first read;
+    `accumulator` is the tensor of gradient norms whose `slots` have been filled.
+    """
+
+    def __init__(self, raw: RawPlan, phase: Phase) -> None:
+        steps = phase_steps(raw, phase)
+        self.raw, self.phase, self.first, self.last = raw, phase, steps.start, steps.stop
         self.holds: dict[int, int] = {}
+        self.writes: dict[int, int] = {}
         self.written: set[int] = set()
+        self.seen: dict[int, int] = {}
         self.written_somewhere = self._results()
-        self.slots: dict[int, set[int]] = {}  # gradient-norm accumulator -> filled slots
-        for index, t in enumerate(raw.tensors):
-            if t["role"] in _FED and t["first"] <= first < t["last"]:
-                self.holds[t["storage"]] = index
-                self.written.add(index)
+        self.accumulator: int | None = None
+        self.slots: set[int] = set()
+        for index in fed_tensors(raw, phase):
+            self._write(index)
+
+    def _write(self, tensor: int) -> None:
+        """Note that a tensor was written."""
+        storage = self.raw.tensors[tensor]["storage"]
+        self.holds[storage] = tensor
+        self.writes[storage] = self.writes.get(storage, 0) + 1
+        self.written.add(tensor)
 
     def _results(self) -> set[int]:
         """Return the tensors that some step of the phase writes; others can only be views."""
@@ -53,11 +61,6 @@ class _PhaseFlow:
 
     def findings(self) -> Iterator[str]:
         """Follow all steps, then look at what the engine reads after them."""
-        fed = {self.raw.tensors[index]["role"] for index in self.written}
-        needed = (Role.INPUT,) if self.phase is Phase.PREDICT else _FED
-        for role in needed if self.first < self.last else ():
-            if role not in fed:
-                yield f"no tensor is the {role.name.lower()} at step {self.first}"
         for index in range(self.first, self.last):
             step = self.raw.steps[index]
             spec = OPS[OpCode(step["op"])]
@@ -68,8 +71,7 @@ class _PhaseFlow:
             yield from self._reads(spec, ids, where, step["attrs"])
             for slot, tensor in zip(spec.operands, ids, strict=True):
                 if tensor != NONE_ID and slot.access & Access.WRITE:
-                    self.holds[self.raw.tensors[tensor]["storage"]] = tensor
-                    self.written.add(tensor)
+                    self._write(tensor)
         for index, t in enumerate(self.raw.tensors):
             if t["role"] in _TAKEN and index in self.written:
                 if t["last"] < self.last:
@@ -122,21 +124,39 @@ class _PhaseFlow:
                 continue
             t = self.raw.tensors[tensor]
             if t["role"] in _KEPT:
+                if t["role"] in _UPDATED_ONCE and tensor in self.written:
+                    name = self.raw.name(tensor)
+                    yield f"{where} reads '{name}', which an earlier step of the phase has updated"
                 continue
             if spec.code is OpCode.GRAD_SUMSQ and slot.name == "acc":
                 index = int.from_bytes(self.raw.attrs[8 * attrs : 8 * attrs + 8], "little")
-                self.slots.setdefault(tensor, set()).add(index)
+                yield from self._fill(tensor, index, where)
                 continue
             if spec.code is OpCode.CLIP_SCALE and slot.name == "acc":
                 yield from self._unfilled(tensor, where)
             yield from self._value(tensor, where)
 
+    def _fill(self, tensor: int, index: int, where: str) -> Iterator[str]:
+        """Check that a gradient fills a slot of its own in the phase's only accumulator."""
+        name = self.raw.name(tensor)
+        if self.accumulator not in (None, tensor):
+            first = self.raw.name(self.accumulator or 0)
+            yield f"{where} fills '{name}', but '{first}' holds the phase's gradient norms"
+        if self.raw.tensors[tensor]["dims"][0] > len(self.raw.tensors):
+            yield f"{where}: '{name}' has more slots than the plan has tensors"
+        if index in self.slots:
+            yield f"{where} fills slot {index} of '{name}' again"
+        self.accumulator = tensor
+        self.slots.add(index)
+
     def _unfilled(self, tensor: int, where: str) -> Iterator[str]:
-        """Check that every slot of a gradient-norm accumulator has been filled."""
-        missing = set(range(self.raw.tensors[tensor]["dims"][0])) - self.slots.get(tensor, set())
-        if missing:
-            name = self.raw.name(tensor)
-            yield f"{where}: no gradient filled slots {sorted(missing)} of '{name}'"
+        """Check that every slot of the gradient norms has been filled, and nothing else written."""
+        t, name = self.raw.tensors[tensor], self.raw.name(tensor)
+        filled = len(self.slots) if tensor == self.accumulator else 0
+        if filled != t["dims"][0]:
+            yield f"{where}: gradients filled {filled} of {t['dims'][0]} slots of '{name}'"
+        elif self.writes[t["storage"]] != filled:
+            yield f"{where} reads '{name}', which holds more than the norms of gradients"
 
     def _value(self, tensor: int, where: str) -> Iterator[str]:
         """Check that the storage of `tensor` holds its value, or a value it is a view of."""
@@ -145,12 +165,13 @@ class _PhaseFlow:
         early = tensor in self.written_somewhere and tensor not in self.written
         if holder is None or early:
             yield f"{where} reads '{name}', which nothing has written before in this phase"
-        elif tensor in self.written and holder != tensor:
-            other = self.raw.name(holder)
+            return
+        h, other = self.raw.tensors[holder], self.raw.name(holder)
+        now = self.writes[t["storage"]]
+        same = tensor in self.written or self.seen.setdefault(tensor, now) == now
+        if not same or (tensor in self.written and holder != tensor):
             yield f"{where} reads '{name}', which '{other}' has overwritten in place"
-        elif self.raw.tensors[holder]["bytes"] < t["bytes"]:
-            size = self.raw.tensors[holder]["bytes"]
-            yield (
-                f"{where} reads {t['bytes']} B of '{name}', but '{self.raw.name(holder)}' wrote "
-                f"{size} B"
-            )
+        elif h["bytes"] < t["bytes"]:
+            yield f"{where} reads {t['bytes']} B of '{name}', but '{other}' wrote {h['bytes']} B"
+        elif (h["dtype"], h["batched"]) != (t["dtype"], t["batched"]):
+            yield f"{where} reads '{name}' as a view of '{other}', which has another type or batch"

@@ -5,12 +5,12 @@ They are its side of `armtrain/limits.py` and of the ranges in the catalogue.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
 from armtrain.dtypes import DType
-from armtrain.ir.ops import OpCode, OpSpec
+from armtrain.ir.ops import OpSpec
 from armtrain.ir.program import InitKind, Role
 from armtrain.limits import (
     MAX_ARENA_BYTES,
@@ -29,7 +29,7 @@ __all__ = [
     "attr_findings",
     "form_findings",
     "header_number_findings",
-    "momentum_findings",
+    "name_hash",
     "step_number_findings",
     "tensor_number_findings",
 ]
@@ -50,8 +50,20 @@ def header_number_findings(raw: RawPlan) -> Iterator[str]:
     ):
         if not 1 <= value <= most:
             yield f"{what}: {value}, 1 to {most} are possible"
+    if raw.strings[:1] != b"\0" or raw.strings[-1:] != b"\0":
+        yield "the strings do not start and end with a NUL byte"
+    if head["swap_count"]:
+        yield f"{head['swap_count']} swap records, version 1.0 has none"
     if head["reserved0"]:
         yield f"reserved0 of the header is {head['reserved0']}, not 0"
+
+
+def name_hash(name: str) -> int:
+    """Return the FNV-1a hash by which the engine finds names and starts random numbers."""
+    value = 0xCBF29CE484222325
+    for byte in name.encode("utf-8"):
+        value = (value ^ byte) * 0x100000001B3 % 2**64
+    return value
 
 
 def tensor_number_findings(tensor: dict[str, Any], name: str, batch: int) -> Iterator[str]:
@@ -70,9 +82,18 @@ def tensor_number_findings(tensor: dict[str, Any], name: str, batch: int) -> Ite
         yield f"tensor '{name}' has the unknown initialiser {tensor['init_kind']}"
     if not (isfinite(tensor["init_a"]) and isfinite(tensor["init_b"])):
         yield f"tensor '{name}' starts with {tensor['init_a']} and {tensor['init_b']}, not finite"
+    if tensor["role"] in (*_SAVED, Role.STATE) and not _starts(tensor):
+        yield f"tensor '{name}' has an initialiser that cannot fill its type"
     if tensor["role"] in _SAVED and tensor["dtype"] != DType.F32:
         yield f"tensor '{name}' is saved and must be float32"
     yield from _batch_findings(tensor, name, batch)
+
+
+def _starts(tensor: dict[str, Any]) -> bool:
+    """Tell whether the initialiser can fill the tensor: integers can start with 0 only."""
+    kind, dtype = tensor["init_kind"], tensor["dtype"]
+    constant = kind == InitKind.CONSTANT and (dtype == DType.F64 or tensor["init_a"] == 0.0)
+    return bool(kind == InitKind.NONE or dtype == DType.F32 or constant)
 
 
 def _batch_findings(tensor: dict[str, Any], name: str, batch: int) -> Iterator[str]:
@@ -134,12 +155,3 @@ def form_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: st
         yield f"{where}: operands have (batched, rows) {sorted(samples)}, all need the same"
     if spec.code.name.startswith(_ONLY_BATCHED) and (0 in {batched for batched, _ in samples}):
         yield f"{where}: its operands must be batched"
-
-
-def momentum_findings(
-    spec: OpSpec, names: Collection[str], attrs: dict[str, int | float], where: str
-) -> Iterator[str]:
-    """Check that SGD has its buffer exactly when it has momentum."""
-    if spec.code is OpCode.SGD_STEP and ("momentum" in names) != (attrs["momentum"] != 0.0):
-        buffer = "a" if "momentum" in names else "no"
-        yield f"{where}: momentum {attrs['momentum']:g} and {buffer} momentum buffer"

@@ -1,7 +1,7 @@
-"""What every operation demands of its operands: element counts, types, scratch bytes.
+"""What every operation demands of its operands: dimensions, element counts, types.
 
-One table of rules, read by the independent checker only. A rule returns the elements that each
-operand must have, computed from the operand that defines the step's size.
+One table of rules, read by the independent checker only. A rule returns what each operand must
+have, computed from the operands that define the step's size.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from math import prod
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
+from armtrain.limits import MAX_WINDOW
 
-__all__ = ["Operands", "has_rows", "needed_dtype", "needed_elements", "needed_rank"]
+__all__ = ["Operands", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
 
 _Dims = tuple[int, ...]
 
@@ -29,26 +30,25 @@ class Operands:
         """Return the elements of an operand."""
         return prod(self.dims[name])
 
-    def row(self, name: str) -> int:
-        """Return the elements of an operand per sample."""
-        return self.count(name) // self.dims[name][0]
-
     def integer(self, name: str) -> int:
         """Return an integer attribute."""
         return int(self.attrs[name])
 
 
-_Needs = dict[str, int]
+_Needs = dict[str, int | _Dims]
+"""Operand -> its exact dimensions, or how many elements it has in any dimensions."""
 _Rule = Callable[[Operands], _Needs]
+
+IMPOSSIBLE: _Dims = (0,)
+"""Dimensions that no operand has."""
 
 
 def _linear(x: str, y: str, w: str) -> _Rule:
     """Return the rule of y[N,O] = x[N,I] w[I,O]."""
 
     def rule(o: Operands) -> _Needs:
-        rows, outputs = o.dims[x][0], o.dims[y][-1]
-        needs = {x: rows * o.row(x), y: rows * outputs, "b": outputs, "db": outputs}
-        return needs | {w: o.row(x) * outputs}
+        (rows, inputs), (_, outputs) = o.dims[x], o.dims[y]
+        return {y: (rows, outputs), w: (inputs, outputs), "b": (outputs,), "db": (outputs,)}
 
     return rule
 
@@ -56,27 +56,23 @@ def _linear(x: str, y: str, w: str) -> _Rule:
 def _window(size: int, kernel: int, o: Operands, axis: str) -> int:
     """Return the output positions of a sliding window along one axis."""
     dilation = o.integer(f"dil_{axis}") if f"dil_{axis}" in o.attrs else 1
-    stride = o.integer(f"stride_{axis}")
-    if stride < 1 or dilation < 1 or kernel < 1 or o.integer(f"pad_{axis}") < 0:
-        return -1
     room = size + 2 * o.integer(f"pad_{axis}") - dilation * (kernel - 1) - 1
-    return room // stride + 1
+    return room // o.integer(f"stride_{axis}") + 1
 
 
 def _conv(x: str, y: str, w: str) -> _Rule:
     """Return the rule of a convolution from x[N,H,W,C] and the weight to y."""
 
     def rule(o: Operands) -> _Needs:
-        n, height, width, channels = o.dims[x]
+        (n, height, width, channels), (_, _, _, outputs) = o.dims[x], o.dims[y]
+        needs: _Needs = {"b": (outputs,), "db": (outputs,)}
         if w not in o.dims:  # a bias gradient alone
-            return {y: o.count(y), "db": o.dims[y][-1]}
-        groups, kernel_h, kernel_w, group_in, group_out = o.dims[w]
-        outputs = groups * group_out
-        places = _window(height, kernel_h, o, "h") * _window(width, kernel_w, o, "w")
-        weight = groups * kernel_h * kernel_w * (channels // max(1, groups)) * group_out
-        if groups != o.integer("groups") or group_in * groups != channels:
-            weight = -1
-        return {y: n * places * outputs, w: weight, "b": outputs, "db": outputs}
+            return needs
+        groups, (_, kernel_h, kernel_w, _, _) = o.integer("groups"), o.dims[w]
+        needs[y] = (n, _window(height, kernel_h, o, "h"), _window(width, kernel_w, o, "w"), outputs)
+        needs[w] = (groups, kernel_h, kernel_w, channels // groups, outputs // groups)
+        split = channels % groups == 0 == outputs % groups
+        return needs if split and max(kernel_h, kernel_w) <= MAX_WINDOW else {w: IMPOSSIBLE}
 
     return rule
 
@@ -86,46 +82,45 @@ def _pool(x: str, y: str) -> _Rule:
 
     def rule(o: Operands) -> _Needs:
         n, height, width, channels = o.dims[x]
-        places = _window(height, o.integer("kernel_h"), o, "h")
-        places *= _window(width, o.integer("kernel_w"), o, "w")
-        return {y: n * places * channels, "idx": n * places * channels}
+        kernel_h, kernel_w = o.integer("kernel_h"), o.integer("kernel_w")
+        places = _window(height, kernel_h, o, "h"), _window(width, kernel_w, o, "w")
+        return dict.fromkeys((y, "idx"), (n, *places, channels))
 
     return rule
 
 
 def _norm(o: Operands) -> _Needs:
     """Return the rule of all batch-norm operations: maps like x (or dy), vectors of channels."""
-    like = "dy" if "dy" in o.dims else "x"
-    channels = o.dims[like][-1]
-    maps = dict.fromkeys(("x", "y", "dy", "dx"), o.count(like))
+    like = o.dims["dy" if "dy" in o.dims else "x"]
+    maps: _Needs = dict.fromkeys(("x", "y", "dy", "dx"), like)
     names = ("gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta")
-    return maps | dict.fromkeys(names, channels)
+    return maps | dict.fromkeys(names, like[-1:])
 
 
 def _alike(like: str, *others: str) -> _Rule:
     """Return the rule of an element-wise operation."""
 
     def rule(o: Operands) -> _Needs:
-        return dict.fromkeys((like, *others), o.count(like)) | {"scale": 1}
+        return {**dict.fromkeys(others, o.count(like)), "scale": (1,)}
 
     return rule
 
 
 def _cross_entropy(o: Operands) -> _Needs:
     """Return the rule of the cross-entropy operations: one label a row."""
-    rows = o.dims["logits"][0]
-    return {"target": rows, "loss": 1, "correct": 1, "dlogits": o.count("logits")}
+    rows, classes = o.dims["logits"]
+    return {"target": (rows,), "loss": (1,), "correct": (1,), "dlogits": (rows, classes)}
 
 
 def _mse(o: Operands) -> _Needs:
     """Return the rule of the squared-error operations."""
-    return {"target": o.count("y"), "dy": o.count("y"), "loss": 1}
+    return {"target": o.count("y"), "dy": o.count("y"), "loss": (1,)}
 
 
 def _slots(o: Operands) -> _Needs:
     """Return the rule of the gradient-norm operations: one float64 a gradient."""
-    slots = o.count("acc")
-    return {"acc": slots if o.attrs.get("index", 0) < slots else -1, "scale": 1}
+    known = o.attrs.get("index", 0) < o.count("acc")
+    return {"acc": o.count("acc") if known else IMPOSSIBLE, "scale": (1,)}
 
 
 _RULES: dict[OpCode, _Rule] = {
@@ -212,8 +207,8 @@ def needed_rank(op: OpCode, operand: str) -> int | None:
     return next(ranks, {}).get(operand)
 
 
-def needed_elements(op: OpCode, operands: Operands) -> dict[str, int]:
-    """Return the elements that operands must have, by name; -1 for impossible shapes.
+def needed_dims(op: OpCode, operands: Operands) -> dict[str, int | tuple[int, ...]]:
+    """Return what operands must have, by name: exact dimensions, or a number of elements.
 
     Raises
     ------

@@ -41,7 +41,10 @@ typedef struct art_storages {
     uint32_t n;
     uint32_t *of;      /* tensor -> its storage */
     uint32_t *version; /* while checking: `writes` of the storage when this tensor was written */
-    uint64_t *order;   /* the low 32 bits are storages in ascending order of offset */
+    uint64_t *order;   /* the low 32 bits are storages in ascending order of offset; while
+                        * checking: 1 for a filled slot of the accumulator */
+    uint32_t accumulator; /* while checking: holds this phase's gradient norms, or ART_PLAN_NONE */
+    uint32_t filled;      /* while checking: its filled slots */
 } art_storages;
 
 /* The steps of one phase and the tensors through which data enter and leave; ART_PLAN_NONE for
@@ -71,11 +74,16 @@ void art_plan_phase(const art_plan_header *header, unsigned phase, uint32_t *fir
 art_status art_plan_load(art_plan *plan, const void *bytes, art_error *err);
 
 /* Verify what records mean together: storages, overlap, the flow of values through the steps,
- * operand checks, workspaces. */
-art_status art_plan_check(const art_plan *plan, art_storages *storages, art_error *err);
+ * operand checks, workspaces. Fills `io`. */
+art_status art_plan_check(const art_plan *plan, art_storages *storages, art_phase_io io[3],
+                          art_error *err);
 
 /* Find where data enter and leave each phase, and verify the types that the engine relies on. */
 art_status art_plan_find_io(const art_plan *plan, art_phase_io io[3], art_error *err);
+
+/* Verify that a step takes parameters, gradients, statistics and state where it needs them, and
+ * that an update takes the gradient and the state of its own parameter. */
+art_status art_plan_check_roles(const art_plan *plan, uint32_t step, art_error *err);
 
 /* Operand `slot` of a step: a tensor id or ART_PLAN_NONE. */
 static inline uint32_t art_plan_operand(const art_plan *plan, uint32_t step, unsigned slot) {

@@ -60,6 +60,11 @@ static bool is_kept(const art_plan_tensor *t) {
     return t->role <= ART_ROLE_STATE || t->role == ART_ROLE_STACK;
 }
 
+/* Scratch holds no value for others, and a result is never replaced. */
+static bool is_alone(const art_plan_tensor *t) {
+    return t->role == ART_ROLE_WORKSPACE || t->role == ART_ROLE_METRIC;
+}
+
 /* A further tensor of a storage. */
 static art_status join_storage(const art_plan *plan, art_storage *s, uint32_t tensor,
                                art_error *err) {
@@ -74,10 +79,9 @@ static art_status join_storage(const art_plan *plan, art_storage *s, uint32_t te
     ART_FAIL_IF(s->kept || is_kept(t), err, ART_PLAN_BUFFER,
                 "tensors '%s' and '%s' share storage %u, but one of them is persistent", other,
                 name, t->storage);
-    ART_FAIL_IF(
-        (t->role == ART_ROLE_WORKSPACE) != (plan->tensors[s->tensor].role == ART_ROLE_WORKSPACE),
-        err, ART_PLAN_BUFFER, "tensors '%s' and '%s' share storage %u, but one of them is scratch",
-        other, name, t->storage);
+    ART_FAIL_IF(is_alone(t) || is_alone(&plan->tensors[s->tensor]), err, ART_PLAN_BUFFER,
+                "tensors '%s' and '%s' share storage %u, but one of them is scratch or a result",
+                other, name, t->storage);
     s->bytes = t->bytes > s->bytes ? t->bytes : s->bytes;
     s->batch |= t->role == ART_ROLE_INPUT || t->role == ART_ROLE_TARGET;
     return ART_OK;
@@ -231,27 +235,87 @@ static art_status check_use(const place *at, uint32_t tensor, unsigned access, a
     return ART_OK;
 }
 
-/* Does the tensor hold its own value? A tensor that no step of the phase has written is a view of
- * what the storage holds; one that was written and then overwritten by another holds nothing. */
+/* A version of a tensor that some later step of the phase writes. */
+#define WRITTEN_LATER UINT32_MAX
+
+/* Weights and optimiser state are read in the same phase only before their update. */
+static art_status check_kept_read(const place *at, uint32_t tensor, art_error *err) {
+    unsigned role = at->plan->tensors[tensor].role;
+    bool updated_once = role == ART_ROLE_WEIGHT || role == ART_ROLE_STATE;
+    ART_FAIL_IF(updated_once && at->storages->storage[at->storages->of[tensor]].writes != 0, err,
+                ART_PLAN_FORMAT,
+                "step %u (%s) reads '%s', which an earlier step of the phase has updated", at->step,
+                at->op->name, art_plan_name(at->plan, tensor));
+    return ART_OK;
+}
+
+/* Does the tensor hold its own value? A tensor that no step of the phase writes is a view of what
+ * the storage holds when it is first read; one that was written, or read as a view, and then
+ * overwritten by another holds nothing. */
 static art_status check_read(const place *at, uint32_t tensor, art_error *err) {
     const art_storage *s = &at->storages->storage[at->storages->of[tensor]];
+    const art_plan_tensor *t = &at->plan->tensors[tensor], *w = &at->plan->tensors[s->writer];
     const char *name = art_plan_name(at->plan, tensor);
+    uint32_t *version = &at->storages->version[tensor];
     if (s->kept) {
-        return ART_OK;
+        return check_kept_read(at, tensor, err);
     }
-    ART_FAIL_IF(s->writes == 0, err, ART_PLAN_FORMAT,
-                "step %u (%s) reads '%s', which nothing has written in this phase", at->step,
+    ART_FAIL_IF(s->writes == 0 || *version == WRITTEN_LATER, err, ART_PLAN_FORMAT,
+                "step %u (%s) reads '%s', which nothing has written before in this phase", at->step,
                 at->op->name, name);
-    uint32_t version = at->storages->version[tensor];
-    ART_FAIL_IF(version != 0 && version != s->writes, err, ART_PLAN_OVERLAP,
+    *version = *version == 0 ? s->writes : *version;
+    ART_FAIL_IF(*version != s->writes, err, ART_PLAN_OVERLAP,
                 "step %u (%s) reads '%s', which '%s' has overwritten in place", at->step,
                 at->op->name, name, art_plan_name(at->plan, s->writer));
-    ART_FAIL_IF(
-        at->plan->tensors[tensor].bytes > at->plan->tensors[s->writer].bytes, err, ART_PLAN_BUFFER,
-        "step %u (%s) reads %llu bytes of '%s' where '%s' has written %llu", at->step, at->op->name,
-        (unsigned long long)at->plan->tensors[tensor].bytes, name,
-        art_plan_name(at->plan, s->writer), (unsigned long long)at->plan->tensors[s->writer].bytes);
+    ART_FAIL_IF(t->bytes > w->bytes, err, ART_PLAN_BUFFER,
+                "step %u (%s) reads %llu bytes of '%s' where '%s' has written %llu", at->step,
+                at->op->name, (unsigned long long)t->bytes, name,
+                art_plan_name(at->plan, s->writer), (unsigned long long)w->bytes);
+    ART_FAIL_IF(t->dtype != w->dtype || t->batched != w->batched, err, ART_PLAN_FORMAT,
+                "step %u (%s) reads '%s' (type %u, batched %u) as a view of '%s' (type %u, batched "
+                "%u)",
+                at->step, at->op->name, name, t->dtype, t->batched,
+                art_plan_name(at->plan, s->writer), w->dtype, w->batched);
     return ART_OK;
+}
+
+/* A gradient's norm fills its own slot of the phase's only accumulator. */
+static art_status check_fill(const place *at, uint32_t tensor, art_error *err) {
+    art_storages *storages = at->storages;
+    const char *name = art_plan_name(at->plan, tensor);
+    uint32_t slots = at->plan->tensors[tensor].dims[0];
+    int64_t slot = at->plan->attrs[at->plan->steps[at->step].attrs + ART_GRAD_SUMSQ_A_INDEX].i;
+    if (storages->accumulator == ART_PLAN_NONE) {
+        storages->accumulator = tensor;
+    }
+    ART_FAIL_IF(storages->accumulator != tensor, err, ART_PLAN_FORMAT,
+                "step %u (%s) fills '%s', but '%s' holds the phase's gradient norms", at->step,
+                at->op->name, name, art_plan_name(at->plan, storages->accumulator));
+    ART_FAIL_IF(slots > at->plan->n_tensors, err, ART_PLAN_FORMAT,
+                "step %u (%s): '%s' has %u slots for gradients, but the plan has %u tensors",
+                at->step, at->op->name, name, slots, at->plan->n_tensors);
+    ART_FAIL_IF(slot < 0 || slot >= (int64_t)slots, err, ART_PLAN_FORMAT,
+                "step %u (%s): index is %lld, '%s' needs 0 to %u", at->step, at->op->name,
+                (long long)slot, name, slots - 1);
+    ART_FAIL_IF(storages->order[slot] != 0, err, ART_PLAN_FORMAT,
+                "step %u (%s) fills slot %lld of '%s' again", at->step, at->op->name,
+                (long long)slot, name);
+    storages->order[slot] = 1;
+    storages->filled++;
+    return ART_OK;
+}
+
+/* The norm of all gradients is read after each has filled its slot and nothing else has written. */
+static art_status check_filled(const place *at, uint32_t tensor, art_error *err) {
+    const art_storages *storages = at->storages;
+    uint32_t slots = at->plan->tensors[tensor].dims[0];
+    uint32_t filled = storages->accumulator == tensor ? storages->filled : 0;
+    ART_FAIL_IF(filled != slots || storages->storage[storages->of[tensor]].writes != filled, err,
+                ART_PLAN_FORMAT,
+                "step %u (%s) reads '%s', of which gradients filled %u of %u slots in %u writes",
+                at->step, at->op->name, art_plan_name(at->plan, tensor), filled, slots,
+                storages->storage[storages->of[tensor]].writes);
+    return check_read(at, tensor, err);
 }
 
 static void note_write(art_storages *storages, uint32_t tensor) {
@@ -262,6 +326,7 @@ static void note_write(art_storages *storages, uint32_t tensor) {
 }
 
 static art_status check_flow_of_step(const place *at, art_error *err) {
+    unsigned code = at->plan->steps[at->step].op;
     for (unsigned i = 0; i < at->op->n_operands; i++) {
         uint32_t tensor = art_plan_operand(at->plan, at->step, i);
         unsigned access = art_op_access(at->op, i);
@@ -269,10 +334,11 @@ static art_status check_flow_of_step(const place *at, art_error *err) {
             continue;
         }
         ART_TRY(check_use(at, tensor, access, err));
-        /* An accumulator of one slot per gradient (role METRIC) is filled slot by slot. */
-        bool accumulates = access == (ART_ACCESS_READ | ART_ACCESS_WRITE) &&
-                           at->plan->tensors[tensor].role == ART_ROLE_METRIC;
-        if ((access & ART_ACCESS_READ) && !accumulates) {
+        if (code == ART_OP_GRAD_SUMSQ && i == ART_GRAD_SUMSQ_ACC) {
+            ART_TRY(check_fill(at, tensor, err));
+        } else if (code == ART_OP_CLIP_SCALE && i == ART_CLIP_SCALE_ACC) {
+            ART_TRY(check_filled(at, tensor, err));
+        } else if (access & ART_ACCESS_READ) {
             ART_TRY(check_read(at, tensor, err));
         }
     }
@@ -342,18 +408,32 @@ static art_status check_operation(const place *at, art_error *err) {
     return check_workspace(at, &args, err);
 }
 
-/* At the start of a phase nothing is written but what the engine puts into inputs and targets. */
-static void start_phase(const art_plan *plan, art_storages *storages) {
+static void mark_written_later(const art_plan *plan, art_storages *storages, uint32_t step) {
+    const art_op *op = art_op_find(plan->steps[step].op);
+    for (unsigned i = 0; i < op->n_operands; i++) {
+        uint32_t tensor = art_plan_operand(plan, step, i);
+        if (tensor != ART_PLAN_NONE && (art_op_access(op, i) & ART_ACCESS_WRITE)) {
+            storages->version[tensor] = WRITTEN_LATER;
+        }
+    }
+}
+
+/* At the start of a phase nothing is written but what the engine puts into its input and target. */
+static void start_phase(const art_plan *plan, art_storages *storages, const art_phase_io *io) {
     for (uint32_t i = 0; i < storages->n; i++) {
         storages->storage[i].writes = 0;
     }
     memset(storages->version, 0, plan->n_tensors * sizeof storages->version[0]);
-    for (uint32_t i = 0; i < plan->n_tensors; i++) {
-        art_storage *s = &storages->storage[storages->of[i]];
-        if (plan->tensors[i].role == ART_ROLE_INPUT || plan->tensors[i].role == ART_ROLE_TARGET) {
-            s->writes = 1;
-            s->writer = i;
-            storages->version[i] = 1;
+    memset(storages->order, 0, plan->n_tensors * sizeof storages->order[0]);
+    storages->accumulator = ART_PLAN_NONE;
+    storages->filled = 0;
+    for (uint32_t step = io->first; step < io->last; step++) {
+        mark_written_later(plan, storages, step);
+    }
+    const uint32_t fed[2] = {io->input, io->target};
+    for (unsigned i = 0; i < 2; i++) {
+        if (fed[i] != ART_PLAN_NONE) {
+            note_write(storages, fed[i]);
         }
     }
 }
@@ -369,16 +449,16 @@ static art_status check_outputs(const place *at, art_error *err) {
     return ART_OK;
 }
 
-static art_status check_flow(const art_plan *plan, art_storages *storages, art_error *err) {
+static art_status check_flow(const art_plan *plan, art_storages *storages, const art_phase_io io[3],
+                             art_error *err) {
     for (unsigned phase = 0; phase < 3; phase++) {
-        uint32_t first, last;
-        art_plan_phase(plan->header, phase, &first, &last);
-        start_phase(plan, storages);
-        for (uint32_t step = first; step < last; step++) {
+        start_phase(plan, storages, &io[phase]);
+        for (uint32_t step = io[phase].first; step < io[phase].last; step++) {
             place at = {plan, storages, art_op_find(plan->steps[step].op), step};
             ART_TRY(check_flow_of_step(&at, err));
             ART_TRY(check_operation(&at, err));
-            if (step + 1 == last && phase == ART_PHASE_PREDICT) {
+            ART_TRY(art_plan_check_roles(plan, step, err));
+            if (step + 1 == io[phase].last && phase == ART_PHASE_PREDICT) {
                 ART_TRY(check_outputs(&at, err));
             }
         }
@@ -386,10 +466,12 @@ static art_status check_flow(const art_plan *plan, art_storages *storages, art_e
     return ART_OK;
 }
 
-art_status art_plan_check(const art_plan *plan, art_storages *storages, art_error *err) {
+art_status art_plan_check(const art_plan *plan, art_storages *storages, art_phase_io io[3],
+                          art_error *err) {
     ART_TRY(check_names(plan, storages->order, err));
     ART_TRY(build_storages(plan, storages, err));
     ART_TRY(check_stacks(plan, err));
-    ART_TRY(check_flow(plan, storages, err));
+    ART_TRY(art_plan_find_io(plan, io, err));
+    ART_TRY(check_flow(plan, storages, io, err));
     return check_overlap(plan, storages, err);
 }

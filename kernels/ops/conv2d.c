@@ -117,6 +117,18 @@ uint64_t art_op_conv2d_grad_w_workspace(const art_op_args *args) {
     return dw->ndim ? art_product_workspace(pixels, columns(dw, 4), args->threads) : 0;
 }
 
+/* The bias gradient adds up the pixels of dy, as many images as x has. */
+static art_status check_bias_rows(const art_op_args *args, unsigned x, unsigned dy,
+                                  art_error *err) {
+    ART_TRY(art_check_batched(args, x, "conv2d_grad_w.x", 1, err));
+    ART_TRY(art_check_batched(args, dy, "conv2d_grad_w.dy", 1, err));
+    const art_array *a = &args->operand[x], *b = &args->operand[dy];
+    ART_FAIL_IF(a->dims[0] != b->dims[0], err, ART_SHAPE,
+                "conv2d_grad_w.dy has %u rows, conv2d_grad_w.x %u: both need the same", b->dims[0],
+                a->dims[0]);
+    return ART_OK;
+}
+
 art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
     enum { X = ART_CONV2D_GRAD_W_X, DY = ART_CONV2D_GRAD_W_DY, DW = ART_CONV2D_GRAD_W_DW };
     if (art_present(args, DW)) {
@@ -127,6 +139,7 @@ art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
     } else {
         ART_TRY(art_check_operand(args, X, "conv2d_grad_w.x", ART_DTYPE_F32, 4, err));
         ART_TRY(art_check_operand(args, DY, "conv2d_grad_w.dy", ART_DTYPE_F32, 4, err));
+        ART_TRY(check_bias_rows(args, X, DY, err));
     }
     ART_TRY(art_check_optional_vector(args, ART_CONV2D_GRAD_W_DB, "conv2d_grad_w.db", ART_DTYPE_F32,
                                       args->operand[DY].dims[3], err));

@@ -296,21 +296,26 @@ static inline size_t pb_finish(plan_builder *pb, unsigned char *out) {
     return end;
 }
 
-/* A parameter with its gradient and momentum buffer. */
+/* A parameter with its gradient and the state that the optimiser calls `state`. */
 typedef struct pb_param {
     uint32_t w, g, m;
 } pb_param;
 
-static inline pb_param pb_parameter(plan_builder *pb, const char *name, const uint32_t *dims,
-                                    float bound) {
+static inline pb_param pb_parameter_with(plan_builder *pb, const char *name, const char *state,
+                                         const uint32_t *dims, float bound) {
     char text[64];
     pb_param p;
     p.w = pb_weight(pb, name, dims, bound);
-    snprintf(text, sizeof text, "%s/momentum", name);
+    snprintf(text, sizeof text, "%s/%s", name, state);
     p.m = pb_tensor(pb, text, ART_ROLE_STATE, ART_DTYPE_F32, false, dims);
-    snprintf(text, sizeof text, "%s/grad", name);
+    snprintf(text, sizeof text, "%s.grad", name);
     p.g = pb_tensor(pb, text, ART_ROLE_GRADIENT, ART_DTYPE_F32, false, dims);
     return p;
+}
+
+static inline pb_param pb_parameter(plan_builder *pb, const char *name, const uint32_t *dims,
+                                    float bound) {
+    return pb_parameter_with(pb, name, "momentum", dims, bound);
 }
 
 static inline void pb_apply(plan_builder *pb, const pb_param *p, uint32_t scale,

@@ -351,7 +351,7 @@ static const struct {
     {"no_workspace", no_workspace, ART_PLAN_WORKSPACE, "linear_fwd.ws has 0 bytes"},
     {"small_workspace", small_workspace, ART_PLAN_WORKSPACE, "linear_fwd.ws has"},
     {"stack_as_operand", stack_as_operand, ART_PLAN_FORMAT, "'thread_stacks' has role 12"},
-    {"no_input", no_input, ART_PLAN_FORMAT, "reads 'x.0', which nothing has written"},
+    {"no_input", no_input, ART_PLAN_FORMAT, "no tensor is the input at step 0"},
     {"no_loss", no_loss, ART_PLAN_FORMAT, "'loss.0' has role 7"},
     {"no_output", no_output, ART_PLAN_FORMAT, "no tensor is the output"},
     {"batched_state", batched_state, ART_PLAN_FORMAT, "'0.bias' is batched"},

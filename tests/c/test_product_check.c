@@ -133,6 +133,23 @@ static void test_each_attr(const good *g) {
     }
 }
 
+/* Without a weight gradient nothing but rows ties x to dy, whose images the bias gradient adds. */
+static void test_bias_alone(const good *g) {
+    step s = make(g);
+    s.args.operand[ART_CONV2D_GRAD_W_DW] = (art_array){.data = NULL};
+    EXPECT(check(&s) == ART_OK);
+    for (unsigned slot = ART_CONV2D_GRAD_W_X; slot <= ART_CONV2D_GRAD_W_DY; slot++) {
+        art_array *a = &s.args.operand[slot], kept = *a;
+        a->batched = 0;
+        expect_refused(s, "batched", slot);
+        *a = kept;
+        a->dims[0]++;
+        a->bytes = art_count(a) * sizeof(float);
+        expect_refused(s, "rows", slot);
+        *a = kept;
+    }
+}
+
 static uint32_t state = 1;
 
 static uint32_t draw(uint32_t n) {
@@ -256,6 +273,7 @@ int main(void) {
         test_each_operand(&goods[i]);
         test_each_attr(&goods[i]);
     }
+    test_bias_alone(&goods[4]);
     test_random();
     art_pool_stop(pool);
     free(pool);

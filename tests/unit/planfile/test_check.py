@@ -91,7 +91,7 @@ def test_operands_that_may_not_share_a_storage() -> None:
 def test_a_persistent_buffer_is_never_shared() -> None:
     program = mlp_classifier()
     tensors = list(program.tensors)
-    at = tensor_id(program, "0.weight/grad")
+    at = tensor_id(program, "0.weight.grad")
     tensors[at] = replace(tensors[at], storage=tensors[0].storage)
     text = "; ".join(findings(encode(assemble(replace(program, tensors=tuple(tensors))))))
     assert "persistent buffer '0.weight' is shared" in text
@@ -131,10 +131,10 @@ INDEX = {t.name: t.id for t in mlp_classifier().tensors}
         ("tensors", "0.weight", "offset", 13, "'0.weight' starts at 13, not a multiple of 64"),
         ("tensors", "0.weight", "bytes", 508, "'0.weight' has 508 B, its 8x16 elements need 512 B"),
         ("tensors", "0.weight", "first", 1, "'0.weight' is not live at every step"),
-        ("tensors", "0.bias/grad", "last", 10, "uses '0.bias/grad', live only for steps"),
+        ("tensors", "0.bias.grad", "last", 10, "uses '0.bias.grad', live only for steps"),
         ("tensors", "input", "batched", 0, ""),
         ("tensors", "0.y", "offset", 64 * 999, "share a storage but not its address"),
-        ("tensors", "0.weight/grad", "dtype", 2, "not of type F32"),
+        ("tensors", "0.weight.grad", "dtype", 2, "not of type F32"),
     ],
 )
 def test_each_lie_is_named(section: str, name: str, field: str, value: int, cause: str) -> None:
@@ -146,10 +146,10 @@ def test_each_lie_is_named(section: str, name: str, field: str, value: int, caus
 def test_shapes_that_do_not_go_together() -> None:
     program = mlp_classifier()
     tensors = list(program.tensors)
-    at = tensor_id(program, "2.weight/grad")
+    at = tensor_id(program, "2.weight.grad")
     tensors[at] = replace(tensors[at], dims=(16, 2), layout=tensors[0].layout.plain((16, 2)))
     text = "; ".join(findings(encode(assemble(replace(program, tensors=tuple(tensors))))))
-    assert "dw '2.weight/grad' has 128 B, needs 192 B" in text
+    assert "dw '2.weight.grad' has 128 B, needs 192 B" in text
 
 
 def test_a_workspace_that_is_too_small() -> None:

@@ -30,8 +30,8 @@ def test_linear_regression_by_hand() -> None:
         "target": (0, 2),
         "0.y": (0, 3),
         "loss": (1, 5),
-        "0.weight/grad": (2, 4),
-        "0.bias/grad": (2, 5),
+        "0.weight.grad": (2, 4),
+        "0.bias.grad": (2, 5),
         "evaluate/target": (5, 7),
         "evaluate/loss": (6, 7),
         "predict/0.y": (7, 8),
@@ -61,7 +61,7 @@ def test_every_use_lies_in_the_lifetime(program: Program) -> None:
 
 def test_a_weight_gradient_dies_when_it_is_applied() -> None:
     program = mlp_classifier((8, 16, 3))
-    item = by_name(program)["2.weight/grad"]
+    item = by_name(program)["2.weight.grad"]
     last = program.steps[item.last - 1]
     assert (last.op, last.kind) == (OpCode.SGD_STEP, "AG")
 

@@ -1,0 +1,51 @@
+"""The checker's rules for what a parameter's operands are: their roles, and whose they are.
+
+Names tell which gradient and which optimiser state belong to a parameter: theirs are the
+parameter's, followed by a word, and by `~` and a number where that name was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from armtrain.ir.ops import OpCode, OpSpec
+from armtrain.ir.program import Role
+from armtrain.planfile.check_parse import RawPlan
+
+__all__ = ["role_findings"]
+
+_UPDATES = (OpCode.SGD_STEP, OpCode.ADAM_STEP)
+_PARAMETER = (Role.WEIGHT, Role.FROZEN)
+_ROLES: dict[str, tuple[Role, ...]] = {
+    **dict.fromkeys(("w", "gamma", "beta"), _PARAMETER),
+    **dict.fromkeys(("mean", "var"), (Role.BUFFER,)),
+    **dict.fromkeys(("m", "v", "momentum"), (Role.STATE,)),
+    **dict.fromkeys(("g", "dw", "db", "dgamma", "dbeta"), (Role.GRADIENT,)),
+    **dict.fromkeys(("loss", "correct", "acc", "scale"), (Role.METRIC,)),
+}
+"""Operand -> roles that it may have, in every operation that has such an operand."""
+
+_WORDS = {"g": ".grad", "momentum": "/momentum", "m": "/exp_avg", "v": "/exp_avg_sq"}
+"""Operand of an optimiser step -> what its name adds to the parameter's."""
+
+
+def role_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: str) -> Iterator[str]:
+    """Compare the roles of a step's operands, and the names of an update's, with the rules."""
+    for slot, tensor in present.items():
+        role = Role(raw.tensors[tensor]["role"])
+        wanted = _ROLES.get(slot, ())
+        if slot == "b" and spec.code is not OpCode.ADD:
+            wanted = _PARAMETER
+        if slot == "w" and spec.code in _UPDATES:
+            wanted = (Role.WEIGHT,)
+        if wanted and role not in wanted:
+            names = " or ".join(r.name for r in wanted)
+            yield f"{where}: {slot} '{raw.name(tensor)}' has role {role.name}, needs {names}"
+    if spec.code not in _UPDATES:
+        return
+    parameter = raw.name(present["w"])
+    for slot, word in _WORDS.items():
+        name = raw.name(present[slot]) if slot in present else parameter + word
+        rest = name.removeprefix(parameter + word)
+        if len(rest) == len(name) or not (rest == "" or rest.startswith("~")):
+            yield f"{where}: {slot} '{name}' is not '{parameter}{word}'"
