@@ -41,7 +41,8 @@ class Trainer:
     """Trains, evaluates and predicts with the network of a plan.
 
     Opening reserves the whole arena and initialises the weights from the seed; afterwards the
-    engine allocates nothing. Threads may share a trainer: they take turns, batch by batch.
+    engine allocates nothing. Threads may share a trainer: they take turns, batch by batch. A forked
+    process has to make its own.
 
     Parameters
     ----------
@@ -62,7 +63,8 @@ class Trainer:
     DoesNotFitError
         The arena does not fit into free memory or the control group's limit.
     EngineError
-        More threads than planned, an unknown kernel level, or a processor that lacks it.
+        More threads than planned, an unknown kernel level, or a processor that lacks it; later,
+        any use in a process forked from this one.
 
     Examples
     --------
