@@ -302,6 +302,19 @@ def test_signal_leaves_a_checkpoint(work: Work, number: signal.Signals) -> None:
     assert rows[0] == rows[1]
 
 
+def test_a_signal_ends_json_with_an_error(work: Work) -> None:
+    head = [str(RUN), "net.plan", "--data", "random:", "--epochs", "2000000000", "--json"]
+    with subprocess.Popen(
+        head, cwd=work.dir, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        last = process.stdout.read().splitlines()[-1]
+    assert json.loads(last) == {"error": "interrupted", "exit_code": 128 + signal.SIGTERM}
+    assert process.returncode == 128 + signal.SIGTERM
+
+
 @pytest.mark.parametrize("first", ["run", "python"])
 def test_checkpoints_are_exchanged_with_python(work: Work, first: str) -> None:
     head = ["net.plan", "--data", "npz:u8.npz", "--checkpoint", "c", "--resume", "--epochs"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -94,15 +95,26 @@ def of_armtrain(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[in
     except SystemExit as left:
         code = int(left.code or 0)
     out, err = capsys.readouterr()
-    assert out == ""
+    check_output(args, code, out, err)
     return code, err
 
 
 def of_run(args: list[str]) -> tuple[int, str]:
     """Return exit code and standard error of `armtrain-run`."""
-    done = subprocess.run([str(RUN), *args], capture_output=True, text=True, check=False)
-    assert done.stdout == ""
+    done = subprocess.run(
+        [str(RUN), *args], capture_output=True, text=True, errors="surrogateescape", check=False
+    )
+    check_output(args, done.returncode, done.stdout, done.stderr)
     return done.returncode, done.stderr
+
+
+def check_output(args: list[str], code: int, out: str, err: str) -> None:
+    """Compare the standard output with the error: one object with --json, nothing without."""
+    if "--json" not in args:
+        assert out == ""
+        return
+    told = json.loads(out)
+    assert told == {"error": err.partition(": ")[2].rstrip("\n"), "exit_code": code}
 
 
 @pytest.mark.parametrize(("args", "names"), SHARED, ids=lambda value: " ".join(value))
@@ -113,6 +125,31 @@ def test_both_front_ends(args: list[str], names: str, capsys: pytest.CaptureFixt
     ):
         assert (code, err.count("\n")) == (2, 1), err
         assert names in err.partition(":")[2], err
+
+
+@pytest.mark.parametrize(("args", "names"), SHARED, ids=lambda value: " ".join(value))
+def test_json_of_both_front_ends(
+    args: list[str], names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for code, err in (
+        of_armtrain(["train", "m.plan", "--json", *args], capsys),
+        of_run(["m.plan", "--json", *args]),
+    ):
+        assert code == 2
+        assert names in err
+
+
+@pytest.mark.parametrize("name", ["missing.plan", 'süß\n"\\.plan'])
+def test_json_of_a_file_that_cannot_be_read(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert of_armtrain(["train", name, *GOOD, "--json"], capsys)[0] == 4
+    assert of_run([name, *GOOD, "--json"])[0] == 4
+
+
+@pytest.mark.parametrize(
+    "name", [b"\xff", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
+)
+def test_json_of_a_name_that_is_no_utf8(name: bytes) -> None:
+    assert of_run([os.fsdecode(name), *GOOD, "--json"])[0] == 4
 
 
 def test_a_missing_plan_is_named(capsys: pytest.CaptureFixture[str]) -> None:
