@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain.errors import ArgumentError, ArmtrainError, DataError
 from armtrain.limits import MAX_DIM
+from armtrain.words import OPTIONS
 
 if TYPE_CHECKING:
     from armtrain.runtime.progress import Progress
@@ -149,4 +150,4 @@ def json_progress() -> Progress:
     """Return a receiver that keeps the standard output free for JSON."""
     from armtrain.runtime.progress import Quiet
 
-    return Quiet(sys.stderr)
+    return Quiet(sys.stderr, OPTIONS)

@@ -17,6 +17,7 @@ from armtrain.cli.common import (
     print_json,
 )
 from armtrain.cli.parser import Parser, describe_data
+from armtrain.words import OPTIONS
 
 if TYPE_CHECKING:
     from armtrain.runtime.history import History
@@ -67,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.resume or args.checkpoint_every) and not args.checkpoint:
         raise UsageError("--resume and --checkpoint-every need --checkpoint DIR")
-    progress = json_progress() if args.json else default_progress()
+    progress = json_progress() if args.json else default_progress(OPTIONS)
     trainer = open_trainer(args)
     history = trainer.fit(
         args.data,
