@@ -34,6 +34,7 @@ __all__ = [
 ]
 
 MOST_U32, MOST_U64 = 2**32 - 1, 2**64 - 1
+_MOST_DIGITS = 1000  # Python refuses to read some thousands
 
 Subparsers = Any
 """The value of `ArgumentParser.add_subparsers`, whose class argparse keeps private."""
@@ -54,11 +55,11 @@ def at_least(smallest: int, largest: int = MOST_U64) -> Any:
     """Return an argument type: a decimal integer from `smallest` to `largest`."""
 
     def parse(text: str) -> int:
-        value = int(text) if text.isascii() and text.isdecimal() else -1
+        digits = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+        value = int(text) if digits else -1
         if not smallest <= value <= largest:
-            most = "" if value < smallest else f" and at most {largest}"
             raise argparse.ArgumentTypeError(
-                f"'{text}' is no whole number of at least {smallest}{most}"
+                f"'{text:.60}' is no whole number of at least {smallest} and at most {largest}"
             )
         return value
 

@@ -49,6 +49,7 @@ SHARED: list[tuple[list[str], str]] = [
     (["--data", "nothing:f", "--epochs", "1"], "--data"),
     (["--data", "random:samples=0", "--epochs", "1"], "--data"),
     (["--data", "random:speed=1", "--epochs", "1"], "--data"),
+    (["--data", f"random:samples={2**40 + 1}", "--epochs", "1"], "--data"),
     (["--data", "idx:one", "--epochs", "1"], "--data"),
     (["--data", "npz:", "--epochs", "1"], "--data"),
     (["--data=", "--epochs", "1"], "--data"),
@@ -150,6 +151,30 @@ def test_json_of_a_file_that_cannot_be_read(name: str, capsys: pytest.CaptureFix
 )
 def test_json_of_a_name_that_is_no_utf8(name: bytes) -> None:
     assert of_run([os.fsdecode(name), *GOOD, "--json"])[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "least", "most"),
+    [
+        ("--epochs", 0, 2**31 - 1),
+        ("--checkpoint-every", 1, 2**31 - 1),
+        ("--seed", 0, 2**64 - 1),
+        ("--threads", 1, 2**32 - 1),
+    ],
+)
+@pytest.mark.parametrize("beyond", ["one", "5000 digits", "below"])
+def test_numbers_out_of_range_name_both_ends(
+    option: str, least: int, most: int, beyond: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = {"one": str(most + 1), "5000 digits": "9" * 5000, "below": str(least - 1)}[beyond]
+    args = [*GOOD, "--checkpoint", "c", option, value]
+    for code, err in (
+        of_armtrain(["train", "m.plan", *args], capsys),
+        of_run(["m.plan", *args]),
+    ):
+        assert (code, err.count("\n")) == (2, 1)
+        assert option in err
+        assert f"whole number of at least {least} and at most {most};" in err
 
 
 def test_a_missing_plan_is_named(capsys: pytest.CaptureFixture[str]) -> None:
