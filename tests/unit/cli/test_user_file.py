@@ -51,6 +51,7 @@ def plan(
         ("self.fc(x, 3)", "pass", FORWARD_LINE, "TypeError: "),
         ("x.wibble()", "pass", FORWARD_LINE, "AttributeError: "),
         ("self.fc(x)", "nn.Linear(3)", MAKE_LINE, "TypeError: "),
+        ("self.fc(x)", "nn.Linaer", MAKE_LINE, "AttributeError: armtrain.nn has no 'Linaer'; did"),
         ("self.fc(x)", "raise KeyError('a')", MAKE_LINE, "KeyError: 'a'"),
         ("self.fc(x)", "raise SystemExit(0)", MAKE_LINE, "SystemExit: 0"),
         ("self.forward(x)", "pass", FORWARD_LINE, "calls below Net nest deeper than Python's"),
