@@ -65,6 +65,8 @@ def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Ite
     try:
         yield
     finally:
+        with suppress(OSError):  # closing alone leaves it to children that were forked meanwhile
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 

@@ -21,7 +21,7 @@ const char run_usage[] =
     "  --log F                write a JSON object a line and epoch\n"
     "  --seed S               key of everything random (default 0)\n"
     "  --threads T            at most the planned number (default: that or all processors)\n"
-    "  --json                 print JSON alone on standard output\n"
+    "  --json                 print JSON alone on standard output, errors too\n"
     "  --quiet                print nothing but errors\n"
     "  --version, --help\n"
     "\n"

@@ -7,12 +7,14 @@ import select
 import signal
 import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import armtrain as at
 from armtrain import nn, optim
+from armtrain.runtime.progress import Quiet
 
 X = np.ones((40, 1, 8, 8), np.float32)
 Y = np.zeros(40, np.int64)
@@ -93,6 +95,34 @@ def test_a_child_forked_during_another_threads_call_is_refused(name: str) -> Non
     finally:
         stop.set()
         thread.join()
+
+
+class Forking(Quiet):
+    """Forks a child in the middle of a run; it lives until it is killed."""
+
+    def __init__(self) -> None:
+        """Start without children."""
+        super().__init__()
+        self.children: list[int] = []
+
+    def step(self, n: int, loss: float) -> None:
+        """Fork."""
+        child = os.fork()
+        if child == 0:
+            signal.pause()
+            os._exit(0)
+        self.children.append(child)
+
+
+def test_a_child_does_not_hold_the_checkpoint_directory(tmp_path: Path) -> None:
+    trainer, forking = make_trainer(), Forking()
+    try:
+        trainer.fit((X, Y), 1, checkpoint=tmp_path, progress=forking)
+        trainer.fit((X, Y), 2, checkpoint=tmp_path, resume=True, progress=False)
+    finally:
+        for child in forking.children:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
 
 
 def test_a_child_ends_and_trains_on_its_own() -> None:
