@@ -18,6 +18,8 @@ _Array: TypeAlias = Buffer | NDArray[Any]
 class Engine:
     """A plan opened into its arena; threads that use it wait for their turn.
 
+    Every call but `info` raises EngineError in a process forked from the one that opened it.
+
     Parameters
     ----------
     plan : bytes

@@ -96,7 +96,10 @@ def _resolve(path: str | os.PathLike[str]) -> Path:
     text = path_text(path)
     if not text or text.endswith(os.sep):
         raise StorageError(f"'{text}' is no file name but a directory's; choose a file name")
-    return Path(os.path.realpath(text))
+    try:
+        return Path(os.path.realpath(text))
+    except OSError as error:  # there is no current directory
+        raise StorageError(f"cannot write {text}: {explain(error)}") from error
 
 
 def _existing(target: Path) -> os.stat_result | None:

@@ -5,6 +5,8 @@ Every message says what was refused, the numbers, and what would work.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 __all__ = [
     "ArgumentError",
     "ArmtrainError",
@@ -16,6 +18,7 @@ __all__ = [
     "ShapeError",
     "StorageError",
     "error_from_status",
+    "unknown_name",
 ]
 
 
@@ -79,3 +82,24 @@ _GROUPS: dict[int, type[ArmtrainError]] = {
 def error_from_status(code: int, text: str) -> ArmtrainError:
     """Return the exception for a non-zero C status `code` with the detail `text`."""
     return _GROUPS.get(code // 10, EngineError)(text)
+
+
+def unknown_name(module: str, name: str, known: Iterable[str]) -> AttributeError:
+    """Return the error for a name that a module lacks, with what it has and what is nearest.
+
+    Parameters
+    ----------
+    module : str
+        As users write it.
+    name : str
+        What they asked for, perhaps a name of torch.
+    known : iterable of str
+        The module's public names.
+    """
+    from difflib import get_close_matches
+
+    names = sorted(known)
+    by_lower = {n.lower(): n for n in names}
+    near = [by_lower[n] for n in get_close_matches(name.lower(), by_lower, 1)]
+    hint = f"did you mean {near[0]}? " if near else ""
+    return AttributeError(f"{module} has no '{name}'; {hint}there are {', '.join(names)}")

@@ -35,6 +35,7 @@ _ADVICE = {
     errno.ENXIO: "it is a socket, or a pipe that nobody reads: name a regular file",
     errno.EIO: "the medium may be failing: see dmesg, and use another one",
 }
+_GONE = "the current directory was deleted: change to one that exists"
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
     (stat.S_ISFIFO, "a pipe"),
@@ -49,7 +50,17 @@ _UNNAMED_UNKNOWN = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT)
 def explain(error: OSError) -> str:
     """Return what the system said and what helps against it, without the path."""
     said = error.strerror or str(error)
-    return f"{said}; {_ADVICE.get(error.errno or 0, 'choose another file or directory')}"
+    advice = _ADVICE.get(error.errno or 0, "choose another file or directory")
+    return f"{said}; {_GONE if error.errno == errno.ENOENT and _is_here_gone() else advice}"
+
+
+def _is_here_gone() -> bool:
+    """Tell whether the current directory was deleted."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
@@ -112,5 +123,8 @@ def takes_files(directory: str | os.PathLike[str]) -> None:
         flags = os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC
         os.close(os.open(directory, flags, 0o600))
     except OSError as error:
+        # In a deleted directory, which some file systems call a lack of rights.
+        if error.errno in (errno.EPERM, errno.ENOENT) and os.stat(directory).st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)) from error
         if error.errno not in _UNNAMED_UNKNOWN or not os.access(directory, os.W_OK | os.X_OK):
             raise

@@ -12,6 +12,7 @@ __all__ = [
     "LIMITS",
     "MAX_ARENA_BYTES",
     "MAX_DIM",
+    "MAX_EPOCHS",
     "MAX_FLOAT",
     "MAX_POOL_PLACES",
     "MAX_RECORDS",
@@ -35,6 +36,8 @@ MAX_ARENA_BYTES = 2**37
 MAX_RECORDS = 2**20
 MAX_UINT64 = 2**64 - 1
 """Largest seed and largest byte count of a file or budget."""
+MAX_EPOCHS = 2**31 - 1
+"""Largest number of epochs of a run, and of steps between two checkpoints."""
 MAX_SAMPLES = 2**40
 """Largest number of `random:` samples."""
 MAX_FLOAT = 1e30
@@ -62,4 +65,6 @@ LIMITS = (
     Limit("MAX_POOL_PLACES", MAX_POOL_PLACES, "places of a max-pool window, numbered by one byte"),
     Limit("MAX_ARENA_BYTES", MAX_ARENA_BYTES, "offsets in units of the alignment fit 32 bits"),
     Limit("MAX_RECORDS", MAX_RECORDS, "tensors or steps: index products stay below 2^32 bytes"),
+    Limit("MAX_EPOCHS", MAX_EPOCHS, "epochs of a run, and steps between two checkpoints"),
+    Limit("MAX_SAMPLES", MAX_SAMPLES, "`random:` samples"),
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain.errors import ArgumentError, ArmtrainError, DataError
 from armtrain.limits import MAX_DIM
+from armtrain.words import OPTIONS
 
 if TYPE_CHECKING:
     from armtrain.runtime.progress import Progress
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 MOST_U32, MOST_U64 = 2**32 - 1, 2**64 - 1
+_MOST_DIGITS = 1000  # Python refuses to read some thousands
 
 Subparsers = Any
 """The value of `ArgumentParser.add_subparsers`, whose class argparse keeps private."""
@@ -53,11 +55,11 @@ def at_least(smallest: int, largest: int = MOST_U64) -> Any:
     """Return an argument type: a decimal integer from `smallest` to `largest`."""
 
     def parse(text: str) -> int:
-        value = int(text) if text.isascii() and text.isdecimal() else -1
+        digits = text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+        value = int(text) if digits else -1
         if not smallest <= value <= largest:
-            most = "" if value < smallest else f" and at most {largest}"
             raise argparse.ArgumentTypeError(
-                f"'{text}' is no whole number of at least {smallest}{most}"
+                f"'{text:.60}' is no whole number of at least {smallest} and at most {largest}"
             )
         return value
 
@@ -149,4 +151,4 @@ def json_progress() -> Progress:
     """Return a receiver that keeps the standard output free for JSON."""
     from armtrain.runtime.progress import Quiet
 
-    return Quiet(sys.stderr)
+    return Quiet(sys.stderr, OPTIONS)

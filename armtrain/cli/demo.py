@@ -7,6 +7,7 @@ import argparse
 from armtrain.cli.common import Subparsers, at_least, json_progress, path_text, print_json
 from armtrain.cli.parser import Parser
 from armtrain.cli.train import print_memory
+from armtrain.limits import MAX_EPOCHS
 
 __all__ = ["add_parser", "run"]
 
@@ -22,7 +23,9 @@ def add_parser(subparsers: Subparsers) -> Parser:
         "demo", help="a complete run: plan, train, test on embedded data"
     )
     parser.add_argument("name", nargs="?", choices=NAMES, default="digits", help="default: digits")
-    parser.add_argument("--epochs", type=at_least(1), help="fewer or more than the demo's own")
+    parser.add_argument(
+        "--epochs", type=at_least(1, MAX_EPOCHS), help="fewer or more than the demo's own"
+    )
     parser.add_argument("--seed", type=at_least(0), default=0, help="key of everything random")
     parser.add_argument(
         "--save", metavar="F.safetensors", type=path_text, help="write the trained weights"

@@ -25,9 +25,9 @@ from armtrain.cli import (
     predict,
     train,
 )
-from armtrain.cli.common import print_json
+from armtrain.cli.common import UsageError, print_json
 from armtrain.cli.output import Output, watched_output
-from armtrain.cli.parser import Parser
+from armtrain.cli.parser import Parser, UsageExit
 from armtrain.cli.targets import check_files
 from armtrain.errors import ArmtrainError
 from armtrain.files import explain
@@ -71,6 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             code = _run(build_parser().parse_args(argv), output)
         except SystemExit as leaving:
+            if isinstance(leaving, UsageExit) and "--json" in (sys.argv if argv is None else argv):
+                _print_refusal(leaving.message, UsageError.exit_code)
             code = output.exit_code(int(leaving.code or 0))
             if output.failure is None:
                 raise
@@ -114,9 +116,14 @@ def _refuse(args: argparse.Namespace, message: str, code: int) -> int:
     """Print one message, and with --json one object, and return the code."""
     print(f"armtrain {args.verb}: {message}", file=sys.stderr)
     if args.json:
-        with suppress(OSError):
-            print_json({"error": message, "exit_code": code})
+        _print_refusal(message, code)
     return code
+
+
+def _print_refusal(message: str, code: int) -> None:
+    """Print the object that ends every command with --json that failed."""
+    with suppress(OSError):
+        print_json({"error": message, "exit_code": code})
 
 
 if __name__ == "__main__":

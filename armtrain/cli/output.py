@@ -16,7 +16,9 @@ from typing import Any, TextIO, cast
 from armtrain.errors import StorageError
 from armtrain.files import explain
 
-__all__ = ["Output", "watched_output"]
+__all__ = ["Output", "output_as_errors", "watched_output"]
+
+_OUTPUT, _ERRORS = 1, 2  # descriptors
 
 
 class Output:
@@ -78,6 +80,32 @@ def watched_output() -> Iterator[Output]:
     output = Output(sys.stdout)
     with redirect_stdout(cast(TextIO, output)):
         yield output
+
+
+@contextmanager
+def output_as_errors() -> Iterator[None]:
+    """Send the standard output to the standard error while the block runs.
+
+    This holds for what Python prints and for the descriptor, which programs started by the block
+    inherit.
+    """
+    _flush_own()
+    kept = os.dup(_OUTPUT)
+    os.dup2(_ERRORS, _OUTPUT)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        _flush_own()
+        os.dup2(kept, _OUTPUT)
+        os.close(kept)
+
+
+def _flush_own() -> None:
+    """Let what is buffered reach the descriptor that it was printed for."""
+    with suppress(OSError):
+        if sys.__stdout__ is not None:
+            sys.__stdout__.flush()
 
 
 def _fill_standard_streams() -> None:

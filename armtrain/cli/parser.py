@@ -7,7 +7,23 @@ import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-__all__ = ["Parser", "describe_data", "describe_losses", "describe_models", "describe_optimizers"]
+__all__ = [
+    "Parser",
+    "UsageExit",
+    "describe_data",
+    "describe_losses",
+    "describe_models",
+    "describe_optimizers",
+]
+
+
+class UsageExit(SystemExit):
+    """The end of a program whose command line makes no sense; `message` was printed."""
+
+    def __init__(self, message: str) -> None:
+        """Exit with code 2."""
+        super().__init__(2)
+        self.message = message
 
 
 class Parser(argparse.ArgumentParser):
@@ -29,8 +45,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is, and exit."""
-        print(f"{self.prog}: {message}; see {self.prog} --help", file=sys.stderr)
-        raise SystemExit(2)
+        text = f"{message}; see {self.prog} --help"
+        print(f"{self.prog}: {text}", file=sys.stderr)
+        raise UsageExit(text)
 
     def format_help(self) -> str:
         """Return the help with the details at its end."""

@@ -119,7 +119,8 @@ def compile_model(
 
 def _in_options(plan: Callable[..., Plan], net: Any, **options: Any) -> Plan:
     """Plan; a refusal of the budget names options instead of Python's arguments."""
-    from armtrain.planfile.refuse import OPTIONS, OverBudgetError
+    from armtrain.planfile.refuse import OverBudgetError
+    from armtrain.words import OPTIONS
 
     try:
         return plan(net, **options)

@@ -101,7 +101,11 @@ def _identity(path: str) -> tuple[Any, ...]:
         found = os.stat(path)
         return found.st_dev, found.st_ino
     except OSError:
+        pass
+    try:
         real = os.path.realpath(path)
+    except OSError:  # there is no current directory, and nothing in it
+        return (path,)
     try:
         parent = os.stat(os.path.dirname(real))
         return parent.st_dev, parent.st_ino, os.path.basename(real)

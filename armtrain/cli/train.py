@@ -17,6 +17,8 @@ from armtrain.cli.common import (
     print_json,
 )
 from armtrain.cli.parser import Parser, describe_data
+from armtrain.limits import MAX_EPOCHS
+from armtrain.words import OPTIONS
 
 if TYPE_CHECKING:
     from armtrain.runtime.history import History
@@ -34,7 +36,9 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.details = (describe_data,)
     add_engine_arguments(parser)
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
-    parser.add_argument("--epochs", type=at_least(0), required=True, help="epochs of the whole run")
+    parser.add_argument(
+        "--epochs", type=at_least(0, MAX_EPOCHS), required=True, help="epochs of the whole run"
+    )
     parser.add_argument("--validation", metavar="SPEC", type=data_spec)
     parser.add_argument(
         "--checkpoint",
@@ -43,7 +47,10 @@ def add_parser(subparsers: Subparsers) -> Parser:
         help="write a checkpoint after each epoch; one run at a time",
     )
     parser.add_argument(
-        "--checkpoint-every", metavar="K", type=at_least(1), help="and after every K steps"
+        "--checkpoint-every",
+        metavar="K",
+        type=at_least(1, MAX_EPOCHS),
+        help="and after every K steps",
     )
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     parser.add_argument(
@@ -67,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
 
     if (args.resume or args.checkpoint_every) and not args.checkpoint:
         raise UsageError("--resume and --checkpoint-every need --checkpoint DIR")
-    progress = json_progress() if args.json else default_progress()
+    progress = json_progress() if args.json else default_progress(OPTIONS)
     trainer = open_trainer(args)
     history = trainer.fit(
         args.data,

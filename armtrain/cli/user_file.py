@@ -1,7 +1,8 @@
 """A user's Python file: the model it makes, and whose fault an exception is.
 
 Everything that runs the user's code (the file itself, its factory, the tracing of `forward`) does
-so inside `user_code`, which turns the user's own exceptions into a message with file and line.
+so inside `user_code`, which turns the user's own exceptions into a message with file and line and
+keeps what the user's code prints out of the standard output.
 What armtrain gets wrong passes through and is reported as a defect.
 """
 
@@ -13,11 +14,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from traceback import FrameSummary, extract_tb
+from traceback import FrameSummary, StackSummary, extract_tb
 from types import ModuleType
 from typing import Any
 
 from armtrain.cli.common import UsageError
+from armtrain.cli.output import output_as_errors
 from armtrain.errors import ArmtrainError
 
 __all__ = ["ModelError", "model_file", "model_from_file", "user_code"]
@@ -84,6 +86,8 @@ def _load(path: Path) -> ModuleType:
 def user_code(path: Path) -> Iterator[None]:
     """Let the user's file import from its folder, and name its line when it fails.
 
+    What the file prints goes to the standard error: the standard output may have to be JSON.
+
     Raises
     ------
     ModelError
@@ -92,9 +96,13 @@ def user_code(path: Path) -> Iterator[None]:
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
     try:
-        yield
-    except (ArmtrainError, KeyboardInterrupt):
-        raise
+        with output_as_errors():
+            yield
+    except ArmtrainError as error:
+        line = _last_line(error.__cause__, path)
+        if line is None:
+            raise
+        raise ModelError(f"{line}: {error}") from error
     except (Exception, SystemExit) as error:
         place = _place(error, path)
         if place is None:
@@ -110,14 +118,32 @@ def _place(error: BaseException, path: Path) -> str | None:
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_shown(error.filename, path)}:{error.lineno}"
     frames = extract_tb(error.__traceback__)
-    folder = path.resolve().parent
-    users = [i for i, f in enumerate(frames) if _is_users(Path(f.filename), folder)]
+    users = _users_frames(frames, path)
     if not users:
         return None
     ours = [f for f in frames[users[-1] + 1 :] if _is_ours(Path(f.filename))]
     if ours and not _is_refusal(frames[-1]):
         return None
-    frame = frames[users[-1]]
+    return _line(frames[users[-1]], path)
+
+
+def _last_line(cause: BaseException | None, path: Path) -> str | None:
+    """Return 'file:line' of the user's last call in an endless recursion; None for other causes."""
+    if not isinstance(cause, RecursionError):
+        return None
+    frames = extract_tb(cause.__traceback__)
+    users = _users_frames(frames, path)
+    return _line(frames[users[-1]], path) if users else None
+
+
+def _users_frames(frames: StackSummary, path: Path) -> list[int]:
+    """Return which frames run code of the model's file or of one beside it."""
+    folder = path.resolve().parent
+    return [i for i, f in enumerate(frames) if _is_users(Path(f.filename), folder)]
+
+
+def _line(frame: FrameSummary, path: Path) -> str:
+    """Return 'file:line' of a frame."""
     return f"{_shown(frame.filename, path)}:{frame.lineno}"
 
 

@@ -50,6 +50,8 @@ def parse_npy_header(name: str, header: bytes) -> tuple[tuple[int, ...], np.dtyp
         readers = {
             (1, 0): np.lib.format.read_array_header_1_0,
             (2, 0): np.lib.format.read_array_header_2_0,
+            # The same in UTF-8, which differs only in names of fields; those are refused below.
+            (3, 0): np.lib.format.read_array_header_2_0,
         }
         if version not in readers:
             raise ValueError(f"format version {version[0]}.{version[1]}")

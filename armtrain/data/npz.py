@@ -2,13 +2,14 @@
 
 Members that are stored without compression are read in place, row by row; compressed ones are
 unpacked once into a temporary file. Pickled objects are never loaded. The archive's checksums
-are verified for compressed members only: stored ones are never read as a whole.
+are verified when it is opened, which reads each member once from its beginning to its end.
 """
 
 from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from math import prod
 from typing import BinaryIO
 
@@ -21,6 +22,7 @@ from armtrain.files import explain, open_regular
 __all__ = ["open_npz"]
 
 _HEADER_BYTES = 1 << 16
+_CHUNK = 1 << 18
 
 
 def open_npz(path: str, notes: list[str]) -> tuple[Column, Column | None]:
@@ -64,8 +66,9 @@ def _member(
         raise DataError(f"{name} is encrypted; save it without a password")
     if info.compress_type == zipfile.ZIP_STORED:
         file, offset = _stored(path, name, info)
-        size = info.file_size
+        size, crc = info.file_size, info.CRC
     else:
+        crc = None  # unpacking has compared it
         with archive.open(info) as stream:
             file, size = unpack(name, stream, info.file_size)
         offset = 0
@@ -74,7 +77,10 @@ def _member(
             "`armtrain convert-data` makes a file that needs no unpacking"
         )
     try:
-        return _column(name, file, offset, size)
+        column = _column(name, file, offset, size)
+        if crc is not None:
+            _check_crc(name, file, offset, size, crc)
+        return column
     except BaseException:
         file.close()
         raise
@@ -95,6 +101,24 @@ def _stored(path: str, name: str, info: zipfile.ZipInfo) -> tuple[BinaryIO, int]
             "the archive is damaged: save it again"
         )
     return file, start
+
+
+def _check_crc(name: str, file: BinaryIO, offset: int, size: int, want: int) -> None:
+    """Read a stored member once and compare its checksum; raises DataError."""
+    crc, done = 0, 0
+    while done < size:
+        chunk = os.pread(file.fileno(), min(_CHUNK, size - done), offset + done)
+        if not chunk:
+            raise StorageError(
+                f"{name} became shorter while it was read: no data at byte {offset + done}"
+            )
+        crc = zlib.crc32(chunk, crc)
+        done += len(chunk)
+    if crc != want:
+        raise DataError(
+            f"{name} is damaged: its bytes have the CRC-32 {crc:08x}, the archive says "
+            f"{want:08x}; copy the file again or save it again"
+        )
 
 
 def _column(name: str, file: BinaryIO, offset: int, size: int) -> FileColumn:

@@ -4,6 +4,9 @@ Modules here hold no data: a parameter is a description (shape, initialiser, whe
 trained), and calling a module with a symbolic tensor records what it computes.
 """
 
+from typing import TYPE_CHECKING
+
+from armtrain.errors import unknown_name
 from armtrain.nn import functional
 from armtrain.nn.activation import ReLU, Tanh
 from armtrain.nn.container import ModuleList, Sequential
@@ -43,3 +46,9 @@ __all__ = [
     "parse_loss",
     "trace",
 ]
+
+if not TYPE_CHECKING:  # type checkers know the names, and would take every other one for one
+
+    def __getattr__(name: str) -> None:
+        """Say what there is instead of a name that torch has and armtrain lacks."""
+        raise unknown_name("armtrain.nn", name, __all__)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from armtrain.errors import unknown_name
 from armtrain.ir.graph import Pair
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.tensor import Tensor
@@ -49,3 +52,10 @@ def avg_pool2d(
     """Return the mean over windows; see `AvgPool2d`."""
     layer = AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad)
     return input.record(None, layer.attrs())
+
+
+if not TYPE_CHECKING:  # type checkers know the names, and would take every other one for one
+
+    def __getattr__(name: str) -> None:
+        """Say what there is instead of a name that torch has and armtrain lacks."""
+        raise unknown_name("armtrain.nn.functional", name, __all__)

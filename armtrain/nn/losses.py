@@ -33,8 +33,8 @@ class CrossEntropyLoss(Loss):
 
     Parameters
     ----------
-    weight, ignore_index, reduction, label_smoothing
-        Only torch's defaults.
+    weight, size_average, ignore_index, reduce, reduction, label_smoothing
+        Only torch's defaults, in torch's order.
     """
 
     text = "cross_entropy"
@@ -42,12 +42,16 @@ class CrossEntropyLoss(Loss):
     def __init__(
         self,
         weight: None = None,
+        size_average: None = None,
         ignore_index: int = -100,
+        reduce: None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
         refuse_unless("CrossEntropyLoss: weight", weight, None)
+        refuse_unless("CrossEntropyLoss: size_average", size_average, None)
         refuse_unless("CrossEntropyLoss: ignore_index", ignore_index, -100)
+        refuse_unless("CrossEntropyLoss: reduce", reduce, None)
         refuse_unless("CrossEntropyLoss: reduction", reduction, "mean")
         refuse_unless("CrossEntropyLoss: label_smoothing", label_smoothing, 0.0)
 
@@ -57,13 +61,17 @@ class MSELoss(Loss):
 
     Parameters
     ----------
-    reduction : str
-        Only 'mean'.
+    size_average, reduce, reduction
+        Only torch's defaults, in torch's order.
     """
 
     text = "mse"
 
-    def __init__(self, reduction: str = "mean") -> None:
+    def __init__(
+        self, size_average: None = None, reduce: None = None, reduction: str = "mean"
+    ) -> None:
+        refuse_unless("MSELoss: size_average", size_average, None)
+        refuse_unless("MSELoss: reduce", reduce, None)
         refuse_unless("MSELoss: reduction", reduction, "mean")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -142,7 +143,8 @@ def trace(net: Module, input_shape: Sequence[int], batch_size: int) -> Graph:
     Raises
     ------
     ShapeError
-        Layers do not fit together, with the layer's name and the shapes.
+        Layers do not fit together, with the layer's name and the shapes, or lie too deep inside
+        each other.
 
     Examples
     --------
@@ -161,6 +163,19 @@ def trace(net: Module, input_shape: Sequence[int], batch_size: int) -> Graph:
         )
     shape = _checked_input(input_shape)
     batch = integer("batch_size", batch_size, 1, MAX_DIM)
+    try:
+        return _traced(net, shape, batch)
+    except RecursionError as error:
+        raise ShapeError(
+            f"calls below {type(net).__name__} nest deeper than Python's limit of "
+            f"{sys.getrecursionlimit()}: no forward() may call its own module without end, and "
+            "modules that lie inside each other are better listed in one nn.Sequential; "
+            "sys.setrecursionlimit raises the limit"
+        ) from error
+
+
+def _traced(net: Module, shape: tuple[int, ...], batch: int) -> Graph:
+    """Call the network on a symbolic batch and return what was recorded."""
     recording = _Trace(net, batch, shape)
     output = net(recording.input)
     if not isinstance(output, Tensor):

@@ -6,7 +6,7 @@ Every alternative is planned before it is offered, and named in the caller's wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,26 +19,11 @@ from armtrain.planfile.assemble import assemble, problem_of
 from armtrain.planfile.data import PlanData
 from armtrain.planfile.describe import peak_items
 from armtrain.schedule.lifetime import lifetimes_of
+from armtrain.words import ARGUMENTS, Words
 
-__all__ = ["ARGUMENTS", "OPTIONS", "OverBudgetError", "Variant", "does_not_fit"]
+__all__ = ["OverBudgetError", "Variant", "does_not_fit"]
 
 _ITEMS = 6
-
-Words = Mapping[str, str]
-ARGUMENTS: Words = {
-    "batch_size": "batch_size={}",
-    "threads": "threads={}",
-    "train_only": "train_only={!r}",
-    "separator": ", ",
-}
-"""How callers of `armtrain.plan` write a variant."""
-OPTIONS: Words = {
-    "batch_size": "--batch {}",
-    "threads": "--threads {}",
-    "train_only": "--train-only '{}'",
-    "separator": " ",
-}
-"""How users of the command line write it."""
 
 
 @dataclass(frozen=True)

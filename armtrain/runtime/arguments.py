@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from armtrain.errors import ArgumentError
-from armtrain.limits import MAX_DIM
+from armtrain.limits import MAX_EPOCHS
 from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
 from armtrain.values import as_integer, integer
@@ -44,7 +44,7 @@ def fit_options(
             "together, as in fit((x, y), epochs=3)"
         )
     options = FitOptions(
-        integer("epochs", epochs, 0, MAX_DIM),
+        integer("epochs", epochs, 0, MAX_EPOCHS),
         None if checkpoint is None else path_of("checkpoint", checkpoint),
         _every(checkpoint_every),
         bool(resume),
@@ -57,7 +57,7 @@ def fit_options(
 
 def _every(steps: Any) -> int | None:
     """Return the steps between two checkpoints, None for none within an epoch."""
-    return None if steps is None else integer("checkpoint_every", steps, 1, MAX_DIM)
+    return None if steps is None else integer("checkpoint_every", steps, 1, MAX_EPOCHS)
 
 
 def progress_of(progress: Progress | bool | None) -> Progress:

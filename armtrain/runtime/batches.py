@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 
 from armtrain.data import Expected, Source
 from armtrain.errors import NonFiniteError
+from armtrain.process import check_process
 from armtrain.runtime.history import Evaluation
 
 if TYPE_CHECKING:
@@ -28,8 +31,6 @@ class Buffers:
     target : ndarray of int32, shape (batch,), or float32, shape (batch, *target_shape)
     rows : ndarray of uint64, shape (batch,)
         Sample numbers, written by the shuffle.
-    turn : lock
-        To be held from filling the buffers until nobody needs what they hold.
     """
 
     def __init__(self, batch_size: int, expected: Expected) -> None:
@@ -39,7 +40,20 @@ class Buffers:
             (batch_size, *expected.target_shape), expected.target_dtype
         )
         self.rows = np.empty(batch_size, np.uint64)
-        self.turn = threading.RLock()
+        self._turn = threading.RLock()
+        self._owner = os.getpid()
+
+    @property
+    def turn(self) -> AbstractContextManager[object]:
+        """Return the lock to hold from filling the buffers until nobody needs what they hold.
+
+        Raises
+        ------
+        EngineError
+            This process is a fork, in which nobody might ever release the lock.
+        """
+        check_process(self._owner)
+        return self._turn
 
     @property
     def batch_size(self) -> int:

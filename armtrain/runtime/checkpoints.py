@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from armtrain.errors import DataError, StorageError
 from armtrain.files import explain, path_text, takes_files
 from armtrain.runtime.engine import RunState
-from armtrain.runtime.progress import Progress
+from armtrain.runtime.progress import Progress, words_of
+from armtrain.words import Words
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
@@ -64,6 +65,8 @@ def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Ite
     try:
         yield
     finally:
+        with suppress(OSError):  # closing alone leaves it to children that were forked meanwhile
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
         os.close(descriptor)
 
 
@@ -88,8 +91,8 @@ def check_writable(directory: str | os.PathLike[str]) -> None:
         raise StorageError(f"cannot write checkpoints into {where}: {explain(error)}") from error
 
 
-def refuse_used(directory: str | os.PathLike[str]) -> None:
-    """Refuse a directory that holds another run's checkpoints.
+def refuse_used(directory: str | os.PathLike[str], words: Words) -> None:
+    """Refuse a directory that holds another run's checkpoints, in the caller's words.
 
     Raises
     ------
@@ -100,7 +103,7 @@ def refuse_used(directory: str | os.PathLike[str]) -> None:
     if found:
         raise StorageError(
             f"{os.fspath(directory)} holds {len(found)} checkpoint(s) of an earlier run, newest "
-            f"{found[-1]}: continue it with resume (--resume), or choose another directory"
+            f"{found[-1]}: continue it with {words['resume']}, or choose another directory"
         )
 
 
@@ -135,9 +138,10 @@ def resume(
             progress.note(line.strip())
     state = RunState.of(engine)
     if state.seed != seed:
+        way = words_of(progress)["seed"].format(state.seed)
         raise DataError(
             f"the checkpoint was made with seed {state.seed}, this run has seed {seed}; the order "
-            f"of samples would differ: use seed {state.seed} (--seed {state.seed})"
+            f"of samples would differ: use {way}"
         )
     if state.n_train not in (0, n_train):
         raise DataError(

@@ -23,7 +23,7 @@ from armtrain.runtime.engine import RunState
 from armtrain.runtime.history import EpochRecord, Evaluation, History
 from armtrain.runtime.log import JsonLog
 from armtrain.runtime.measure import PeakMeter
-from armtrain.runtime.progress import Progress
+from armtrain.runtime.progress import Progress, words_of
 from armtrain.runtime.signals import StopGuard
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class TrainingLoop:
         engine, count = self._engine, train.count
         if options.checkpoint is not None:
             if not options.resume:
-                refuse_used(options.checkpoint)
+                refuse_used(options.checkpoint, words_of(self._progress))
             else:
                 resume(
                     engine,
@@ -232,4 +232,5 @@ class TrainingLoop:
             self._progress.note("stopped; without a checkpoint directory the run is not saved")
         else:
             where = os.fspath(options.checkpoint)
-            self._progress.note(f"stopped; a checkpoint is in {where}, continue with --resume")
+            way = words_of(self._progress)["resume"]
+            self._progress.note(f"stopped; a checkpoint is in {where}, continue with {way}")

@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from armtrain.runtime.history import EpochRecord
+from armtrain.words import ARGUMENTS, Words
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-__all__ = ["Bar", "Lines", "Progress", "Quiet", "default_progress"]
+__all__ = ["Bar", "Lines", "Progress", "Quiet", "default_progress", "words_of"]
 
 
 class Progress(Protocol):
@@ -34,11 +35,18 @@ class Progress(Protocol):
 
 
 class Quiet:
-    """Shows nothing but remarks, which go to `stream` (None: nowhere)."""
+    """Shows nothing but remarks, which go to `stream` (None: nowhere).
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    Attributes
+    ----------
+    words : mapping
+        How whoever reads the remarks writes what they offer.
+    """
+
+    def __init__(self, stream: TextIO | None = None, words: Words = ARGUMENTS) -> None:
         """Show remarks on `stream`."""
         self._stream = stream
+        self.words = words
 
     def begin(self, epoch: int, epochs: int, samples: int, done: int) -> None:
         """Show nothing."""
@@ -62,9 +70,9 @@ class Quiet:
 class Lines(Quiet):
     """One line an epoch."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, words: Words = ARGUMENTS) -> None:
         """Write to `stream`, the standard output by default."""
-        super().__init__(stream or sys.stdout)
+        super().__init__(stream or sys.stdout, words)
 
     def end(self, epochs: int, record: EpochRecord) -> None:
         """Show the epoch."""
@@ -74,12 +82,12 @@ class Lines(Quiet):
 class Bar(Lines):
     """A moving bar on the error stream while an epoch runs, then its line."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, words: Words = ARGUMENTS) -> None:
         """Write lines to `stream`, the standard output by default."""
         # Here, not at the first epoch: loading it must not count as memory of the training.
         from tqdm import tqdm
 
-        super().__init__(stream)
+        super().__init__(stream, words)
         self._tqdm = tqdm
         self._bar: tqdm[Any] | None = None
 
@@ -119,6 +127,12 @@ class Bar(Lines):
             self._bar = None
 
 
-def default_progress() -> Progress:
+def default_progress(words: Words = ARGUMENTS) -> Progress:
     """Return a bar when a person watches the error stream, lines otherwise."""
-    return Bar() if sys.stderr.isatty() else Lines()
+    return (Bar if sys.stderr.isatty() else Lines)(words=words)
+
+
+def words_of(progress: Progress) -> Words:
+    """Return how the reader of a receiver's remarks writes; a receiver of the user reads Python."""
+    words: Words = getattr(progress, "words", ARGUMENTS)
+    return words

@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.data import Source, open_data
 from armtrain.data.spec import Data
-from armtrain.errors import ArgumentError, ArmtrainError, NonFiniteError, ShapeError
+from armtrain.errors import (
+    ArgumentError,
+    ArmtrainError,
+    EngineError,
+    NonFiniteError,
+    ShapeError,
+)
 from armtrain.files import read_regular
 from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
@@ -41,7 +47,8 @@ class Trainer:
     """Trains, evaluates and predicts with the network of a plan.
 
     Opening reserves the whole arena and initialises the weights from the seed; afterwards the
-    engine allocates nothing. Threads may share a trainer: they take turns, batch by batch.
+    engine allocates nothing. Threads may share a trainer: they take turns, batch by batch. A forked
+    process has to make its own.
 
     Parameters
     ----------
@@ -62,7 +69,8 @@ class Trainer:
     DoesNotFitError
         The arena does not fit into free memory or the control group's limit.
     EngineError
-        More threads than planned, an unknown kernel level, or a processor that lacks it.
+        More threads than planned, an unknown kernel level, or a processor that lacks it; later,
+        any use in a process forked from this one.
 
     Examples
     --------
@@ -337,6 +345,20 @@ class Trainer:
                 )
         for name, array in given.items():
             self._engine.write(name, array)
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse `copy` and `pickle`: two trainers of one engine would train each other's weights.
+
+        Raises
+        ------
+        EngineError
+            Always.
+        """
+        raise EngineError(
+            "a Trainer holds a running engine and cannot be copied or pickled: save its weights "
+            "with save(path), make another Trainer of its plan where it is needed, and load(path) "
+            "there; a checkpoint of fit() keeps the optimiser's state too"
+        )
 
     def open(self, data: Data, *, targets: bool = False) -> Source:
         """Return checked data as a context manager, to be passed to the other methods."""

@@ -9,10 +9,12 @@ import os
 import threading
 
 from armtrain.errors import EngineError, ShapeError, error_from_status
+from armtrain.process import check_process
 
 cimport cython
 from c_api cimport *
 from libc.string cimport memset
+from posix.unistd cimport getpid, pid_t
 
 # Formats of the buffer protocol that mean a type (C's int or long may be the 4-byte one).
 _FORMATS = {"float32": ("f", 4), "int32": ("il", 4), "uint64": ("QL", 8)}
@@ -75,10 +77,12 @@ cdef class Engine:
 
     cdef art_engine *engine
     cdef object turn
+    cdef pid_t owner
     cdef art_info facts
 
     def __cinit__(self):
         self.turn = threading.Lock()
+        self.owner = getpid()
 
     def __init__(self, plan, *, seed=0, threads=0, kernel_level=None, poison=False,
                  ignore_memory=False):
@@ -103,10 +107,14 @@ cdef class Engine:
         art_engine_info(self.engine, &self.facts)
 
     def __dealloc__(self):
-        art_engine_close(self.engine)
+        # In a forked child there are no threads to stop: waiting for their end would not return.
+        if getpid() == self.owner:
+            art_engine_close(self.engine)
 
     cdef int enter(self) except -1:
-        """Take the engine for one call; other threads wait for their turn."""
+        """Take the engine for one call; other threads wait for their turn, a fork has none."""
+        if getpid() != self.owner:
+            check_process(self.owner)
         self.turn.acquire()
         if self.engine == NULL:
             self.turn.release()

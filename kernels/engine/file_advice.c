@@ -1,5 +1,7 @@
 /* Error numbers and what helps against them; armtrain/files.py says the same. */
 #include <errno.h>
+#include <stdbool.h>
+#include <unistd.h>
 
 #include "engine/file_io.h"
 
@@ -25,7 +27,19 @@ static const struct {
     {EIO, "the medium may be failing: see dmesg, and use another one"},
 };
 
+/* Callers may still need their errno. */
+static bool is_here_gone(void) {
+    char path[ART_PATH_MAX];
+    int code = errno;
+    bool gone = getcwd(path, sizeof path) == NULL && errno == ENOENT;
+    errno = code;
+    return gone;
+}
+
 const char *art_errno_advice(int code) {
+    if (code == ENOENT && is_here_gone()) {
+        return "the current directory was deleted: change to one that exists";
+    }
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         if (table[i].code == code) {
             return table[i].advice;

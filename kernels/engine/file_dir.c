@@ -113,6 +113,14 @@ bool art_dir_takes_files(int dir_fd) {
         close(fd);
         return true;
     }
+    /* In a deleted directory, which some file systems call a lack of rights. */
+    struct stat info;
+    int code = errno;
+    if ((code == EPERM || code == ENOENT) && fstat(dir_fd, &info) == 0 && info.st_nlink == 0) {
+        errno = ENOENT;
+        return false;
+    }
+    errno = code;
     /* Not every file system has files without a name; then the rights must do. */
     return (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL || errno == ENOENT) &&
            faccessat(dir_fd, ".", W_OK | X_OK, 0) == 0;

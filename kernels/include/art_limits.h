@@ -9,5 +9,7 @@
 #define ART_MAX_POOL_PLACES 255u /* places of a max-pool window, numbered by one byte */
 #define ART_MAX_ARENA_BYTES 137438953472ull /* offsets in units of the alignment fit 32 bits */
 #define ART_MAX_RECORDS 1048576u /* tensors or steps: index products stay below 2^32 bytes */
+#define ART_MAX_EPOCHS 2147483647u /* epochs of a run, and steps between two checkpoints */
+#define ART_MAX_SAMPLES 1099511627776ull /* `random:` samples */
 #define ART_MIN_FLOAT 1.1754943508222875e-38 /* smallest attribute but 0 */
 #endif

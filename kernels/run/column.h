@@ -45,7 +45,7 @@ art_status run_column_integers(const run_column *column, uint64_t first, size_t 
 art_status run_open_idx(run_column *column, const char *path, const char *command, art_error *err);
 
 /* The arrays x and y of an npz archive whose members are stored; `has_y` tells whether it has a y.
- * Each column has its own open file. */
+ * Each column has its own open file. Reads both once as a whole, for their checksums. */
 art_status run_open_npz(run_column *x, run_column *y, bool *has_y, const char *path,
                         art_error *err);
 

@@ -12,12 +12,24 @@
 
 static run_loop loop;
 
+/* --json is among the arguments, be they right or wrong. */
+static bool json_wanted;
+
 static void complain(const char *text) {
     char line[1024];
     int n = snprintf(line, sizeof line, "armtrain-run: %s\n", text);
     if (n > 0 && write(STDERR_FILENO, line, (size_t)n < sizeof line ? (size_t)n : sizeof line)) {
         return;
     }
+}
+
+/* Tell people and programs why the run ends. */
+static int refuse(const char *text, int code) {
+    complain(text);
+    if (json_wanted) {
+        run_refusal(text, code);
+    }
+    return code;
 }
 
 /* The exit code of a status: its tens digit is the group. */
@@ -116,8 +128,19 @@ static art_status run(const run_options *o, art_error *err) {
 static int usage(const char *flag, const char *why) {
     char line[900];
     snprintf(line, sizeof line, "%s%s; see armtrain-run --help", flag, why);
-    complain(line);
-    return RUN_EXIT_USAGE;
+    return refuse(line, RUN_EXIT_USAGE);
+}
+
+/* The exit code of a run that ended; what a signal stopped was told where to continue already. */
+static int end_run(art_status status, const char *why) {
+    int code = loop.stopped != 0 ? 128 + loop.stopped : exit_code(status);
+    if (status != ART_OK) {
+        return refuse(why, code);
+    }
+    if (loop.stopped != 0 && json_wanted) {
+        run_refusal("interrupted", code);
+    }
+    return loop.stopped != 0 ? code : told_code();
 }
 
 int main(int argc, char **argv) {
@@ -125,6 +148,9 @@ int main(int argc, char **argv) {
     art_error err = {.text = ""};
     char why[512];
     fill_standard_streams();
+    for (int i = 1; i < argc; i++) {
+        json_wanted = json_wanted || strcmp(argv[i], "--json") == 0;
+    }
     if (!run_parse_options(argc, argv, &options, why, sizeof why)) {
         return usage("", why);
     }
@@ -145,12 +171,6 @@ int main(int argc, char **argv) {
     }
     loop.options = &options;
     art_status status = run(&options, &err);
-    if (status != ART_OK) {
-        complain(err.text);
-    }
     art_engine_close(loop.engine);
-    if (loop.stopped != 0) {
-        return 128 + loop.stopped;
-    }
-    return status == ART_OK ? told_code() : exit_code(status);
+    return end_run(status, err.text);
 }

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "art_limits.h"
+
 const char run_usage[] =
     "usage: armtrain-run PLAN --data SPEC --epochs N [options]\n"
     "\n"
@@ -19,7 +21,7 @@ const char run_usage[] =
     "  --log F                write a JSON object a line and epoch\n"
     "  --seed S               key of everything random (default 0)\n"
     "  --threads T            at most the planned number (default: that or all processors)\n"
-    "  --json                 print JSON alone on standard output\n"
+    "  --json                 print JSON alone on standard output, errors too\n"
     "  --quiet                print nothing but errors\n"
     "  --version, --help\n"
     "\n"
@@ -31,22 +33,23 @@ static const struct flag {
     const char *name;
     kind kind;
     size_t offset;
+    uint64_t least, most; /* of a number */
 } flags[] = {
-    {"--data", TEXT, offsetof(run_options, data)},
-    {"--epochs", NUMBER, offsetof(run_options, epochs)},
-    {"--validation", TEXT, offsetof(run_options, validation)},
-    {"--checkpoint", TEXT, offsetof(run_options, checkpoint)},
-    {"--checkpoint-every", NUMBER, offsetof(run_options, checkpoint_every)},
-    {"--resume", FLAG, offsetof(run_options, resume)},
-    {"--weights", TEXT, offsetof(run_options, weights)},
-    {"--save", TEXT, offsetof(run_options, save)},
-    {"--log", TEXT, offsetof(run_options, log)},
-    {"--seed", NUMBER, offsetof(run_options, seed)},
-    {"--threads", NUMBER, offsetof(run_options, threads)},
-    {"--json", FLAG, offsetof(run_options, json)},
-    {"--quiet", FLAG, offsetof(run_options, quiet)},
-    {"--help", FLAG, offsetof(run_options, help)},
-    {"--version", FLAG, offsetof(run_options, version)},
+    {"--data", TEXT, offsetof(run_options, data), 0, 0},
+    {"--epochs", NUMBER, offsetof(run_options, epochs), 0, ART_MAX_EPOCHS},
+    {"--validation", TEXT, offsetof(run_options, validation), 0, 0},
+    {"--checkpoint", TEXT, offsetof(run_options, checkpoint), 0, 0},
+    {"--checkpoint-every", NUMBER, offsetof(run_options, checkpoint_every), 1, ART_MAX_EPOCHS},
+    {"--resume", FLAG, offsetof(run_options, resume), 0, 0},
+    {"--weights", TEXT, offsetof(run_options, weights), 0, 0},
+    {"--save", TEXT, offsetof(run_options, save), 0, 0},
+    {"--log", TEXT, offsetof(run_options, log), 0, 0},
+    {"--seed", NUMBER, offsetof(run_options, seed), 0, UINT64_MAX},
+    {"--threads", NUMBER, offsetof(run_options, threads), 1, UINT32_MAX},
+    {"--json", FLAG, offsetof(run_options, json), 0, 0},
+    {"--quiet", FLAG, offsetof(run_options, quiet), 0, 0},
+    {"--help", FLAG, offsetof(run_options, help), 0, 0},
+    {"--version", FLAG, offsetof(run_options, version), 0, 0},
 };
 #define N_FLAGS (sizeof flags / sizeof flags[0])
 
@@ -88,13 +91,24 @@ static bool set_flag(const struct flag *flag, const char *value, run_options *op
         memcpy(field, &value, sizeof value);
         return value != NULL && *value != '\0';
     case NUMBER:
-        if (value == NULL || !run_parse_number(value, UINT64_MAX, &number)) {
+        if (value == NULL || !run_parse_number(value, flag->most, &number) ||
+            number < flag->least) {
             return false;
         }
         memcpy(field, &number, sizeof number);
         return true;
     }
     return false;
+}
+
+static void say_needed(const struct flag *flag, char *why, unsigned why_bytes) {
+    if (flag->kind == NUMBER) {
+        snprintf(why, why_bytes, "%s needs a whole number of at least %llu and at most %llu",
+                 flag->name, (unsigned long long)flag->least, (unsigned long long)flag->most);
+    } else {
+        snprintf(why, why_bytes, "%s needs %s", flag->name,
+                 flag->kind == TEXT ? "a value" : "no value");
+    }
 }
 
 static bool parse_words(int argc, char **argv, run_options *options, bool given[N_FLAGS], char *why,
@@ -118,10 +132,7 @@ static bool parse_words(int argc, char **argv, run_options *options, bool given[
             value = argv[++i];
         }
         if (!set_flag(flag, value, options)) {
-            snprintf(why, why_bytes, "%s needs %s", flag->name,
-                     flag->kind == NUMBER ? "a whole number, 0 or more"
-                     : flag->kind == TEXT ? "a value"
-                                          : "no value");
+            say_needed(flag, why, why_bytes);
             return false;
         }
         given[flag - flags] = true;
@@ -143,18 +154,14 @@ bool run_parse_options(int argc, char **argv, run_options *options, char *why, u
     if (options->help || options->version) {
         return true;
     }
-    const char *missing =
-        options->plan == NULL          ? "PLAN is missing"
-        : options->data == NULL        ? "--data is missing"
-        : !is_given(given, "--epochs") ? "--epochs is missing"
-        : is_given(given, "--threads") && (options->threads == 0 || options->threads > UINT32_MAX)
-            ? "--threads needs a whole number of at least 1 and at most 4294967295"
-        : options->checkpoint == NULL && options->resume ? "--resume needs --checkpoint DIR"
-        : options->checkpoint == NULL && is_given(given, "--checkpoint-every")
-            ? "--checkpoint-every needs --checkpoint DIR"
-        : is_given(given, "--checkpoint-every") && options->checkpoint_every == 0
-            ? "--checkpoint-every needs a number of at least 1"
-            : NULL;
+    const char *missing = options->plan == NULL          ? "PLAN is missing"
+                          : options->data == NULL        ? "--data is missing"
+                          : !is_given(given, "--epochs") ? "--epochs is missing"
+                          : options->checkpoint == NULL && options->resume
+                              ? "--resume needs --checkpoint DIR"
+                          : options->checkpoint == NULL && is_given(given, "--checkpoint-every")
+                              ? "--checkpoint-every needs --checkpoint DIR"
+                              : NULL;
     if (missing != NULL) {
         snprintf(why, why_bytes, "%s", missing);
         return false;

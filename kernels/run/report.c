@@ -124,23 +124,53 @@ void run_report(const run_options *options, uint64_t epochs, const run_record *r
     }
 }
 
-/* A path as a JSON string; `text` is long enough for six characters a byte. */
-static void quote(const char *path, char *text, size_t text_bytes) {
+/* Bytes of the UTF-8 character at `p`, 0 when there is none. */
+static size_t character_bytes(const unsigned char *p) {
+    size_t n = p[0] < 0x80                   ? 1
+               : p[0] >= 0xC2 && p[0] < 0xE0 ? 2
+               : (p[0] & 0xF0) == 0xE0       ? 3
+               : p[0] >= 0xF0 && p[0] < 0xF5 ? 4
+                                             : 0;
+    for (size_t i = 1; i < n; i++) {
+        if ((p[i] & 0xC0) != 0x80) {
+            return 0;
+        }
+    }
+    bool longer = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
+    bool beyond = (p[0] == 0xED && p[1] >= 0xA0) || (p[0] == 0xF4 && p[1] >= 0x90);
+    return longer || beyond ? 0 : n;
+}
+
+/* A text as a JSON string; `out` is long enough for six characters a byte. Bytes of a path that are
+ * no UTF-8 become the code points that Python gives them. */
+static void quote(const char *text, char *out, size_t out_bytes) {
+    const unsigned char *p = (const unsigned char *)text;
     size_t n = 0;
-    text[n++] = '"';
-    for (; *path != '\0' && n + 8 < text_bytes; path++) {
-        unsigned char c = (unsigned char)*path;
-        if (c < 0x20) {
-            n += (size_t)snprintf(text + n, text_bytes - n, "\\u%04x", c);
+    out[n++] = '"';
+    while (*p != '\0' && n + 8 < out_bytes) {
+        size_t bytes = character_bytes(p);
+        if (bytes == 0 || *p < 0x20) {
+            n +=
+                (size_t)snprintf(out + n, out_bytes - n, "\\u%04x", bytes == 0 ? 0xDC00u + *p : *p);
+            p++;
             continue;
         }
-        if (c == '"' || c == '\\') {
-            text[n++] = '\\';
+        if (*p == '"' || *p == '\\') {
+            out[n++] = '\\';
         }
-        text[n++] = (char)c;
+        memcpy(out + n, p, bytes);
+        n += bytes;
+        p += bytes;
     }
-    text[n++] = '"';
-    text[n] = '\0';
+    out[n++] = '"';
+    out[n] = '\0';
+}
+
+void run_refusal(const char *message, int exit_code) {
+    char text[6 * 1024 + 16], line[sizeof text + 64];
+    quote(message, text, sizeof text);
+    int n = snprintf(line, sizeof line, "{\"error\": %s, \"exit_code\": %d}\n", text, exit_code);
+    put(STDOUT_FILENO, line, (size_t)n);
 }
 
 void run_summary(const run_options *options, uint64_t epochs, const run_record *record,

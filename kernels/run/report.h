@@ -50,6 +50,9 @@ void run_report(const run_options *options, uint64_t epochs, const run_record *r
 void run_summary(const run_options *options, uint64_t epochs, const run_record *record,
                  const art_info *info);
 
+/* With --json the object that ends a run that failed. */
+void run_refusal(const char *message, int exit_code);
+
 /* The log: *fd is -1 without one. Lines of epochs beyond `epochs_done` are dropped, since they will
  * be trained again, and so is a last line that a power failure cut short. */
 art_status run_log_open(const char *path, uint64_t epochs_done, int *fd, art_error *err);

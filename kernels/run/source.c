@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "art_limits.h"
 #include "options.h"
 
 #define RANDOM_BATCHES 4
@@ -20,7 +21,7 @@ static bool parse_random(char *words, run_spec *spec) {
         uint64_t *value = which == 0 ? &spec->samples : &spec->seed;
         if ((which == 1 && strncmp(word, "seed=", 5) != 0) || seen[which] ||
             !run_parse_number(strchr(word, '=') + 1, UINT64_MAX, value) ||
-            (which == 0 && (*value == 0 || *value > INT64_MAX))) {
+            (which == 0 && (*value == 0 || *value > ART_MAX_SAMPLES))) {
             return false;
         }
         seen[which] = true;
@@ -175,15 +176,17 @@ static art_status check_labels(const run_column *y, uint32_t classes, art_error 
         snprintf(hint, sizeof hint,
                  "there is no ignore value: drop the samples with negative labels");
     } else {
-        snprintf(hint, sizeof hint, "map the values to 0..%u, or plan a model with %lld outputs",
-                 classes - 1,
-                 (long long)found.high < INT64_MAX ? (long long)found.high + 1
-                                                   : (long long)found.high);
+        int n = snprintf(hint, sizeof hint, "map the values to 0..%u", classes - 1);
+        if (found.high < ART_MAX_DIM) {
+            snprintf(hint + n, sizeof hint - (size_t)n, ", or plan a model with %lld outputs",
+                     (long long)found.high + 1);
+        }
     }
     return art_fail(err, ART_LABEL, __FILE__, __LINE__,
-                    "%s: labels must lie in 0..%u, these lie in %lld..%lld; the first bad one is "
+                    "%s: labels must lie in 0..%u, these lie in %lld..%lld%s; the first bad one is "
                     "in row %llu (counted from 0); %s",
                     y->name, classes - 1, (long long)found.low, (long long)found.high,
+                    y->kind == 'u' && found.high == INT64_MAX ? " or more" : "",
                     (unsigned long long)found.bad_row, hint);
 }
 

@@ -1,6 +1,7 @@
 /* The data readers, options and numbers of armtrain-run: what they read and what they refuse. */
 #include <math.h>
 
+#include "core/crc32.h"
 #include "run/options.h"
 #include "run/report.h"
 #include "run/source.h"
@@ -172,6 +173,7 @@ static void zip_add(zip *z, const char *name, const void *data, size_t n, unsign
     memcpy(local + 30 + name_bytes, data, n);
     memcpy(central, "PK\1\2", 4);
     u16(central + 10, method);
+    u32(central + 16, art_crc32(0, data, n));
     u32(central + 20, wide ? UINT32_MAX : n);
     u32(central + 24, wide ? UINT32_MAX : n);
     u16(central + 28, (unsigned)name_bytes);
@@ -264,6 +266,28 @@ static void npz_files(void) {
     npz_open(ART_DATA, "needs 16 B, the file holds 15 B");
 }
 
+/* A byte that changed in the data of a stored member is found before it is trained on. */
+static void npz_checksums(void) {
+    static zip z;
+    static unsigned char x[256];
+    const double values[2] = {-1.0, 2.5};
+    size_t n = npy(x, 1, "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 1), }\n", values,
+                   sizeof values);
+    for (size_t i = n - sizeof values; i < n; i++) {
+        char said[64];
+        memset(&z, 0, sizeof z);
+        zip_add(&z, "x.npy", x, n, 0, false);
+        zip_add(&z, "y.npy", x, n, 0, false);
+        uint32_t before = art_crc32(0, x, n);
+        z.data[35 + i] ^= 1;
+        snprintf(said, sizeof said, "the CRC-32 %08x, the archive says %08x",
+                 art_crc32(0, z.data + 35, n), before);
+        zip_end(&z, false, "");
+        npz_open(ART_DATA, said);
+        npz_open(ART_DATA, "z:x is damaged");
+    }
+}
+
 /* --- sources --------------------------------------------------------------------------------- */
 
 static void source_open(const art_engine *engine, const char *spec, art_status code,
@@ -292,6 +316,24 @@ static const char *write_idx(unsigned n, bool last, const char *labels, unsigned
     return spec;
 }
 
+/* One image of the CNN's shape and its label, as large as uint64 can hold it. */
+static const char *write_npz_label(uint64_t label) {
+    static zip z;
+    static unsigned char x[16384], y[256];
+    static const unsigned char pixels[CNN_IN * CNN_SIDE * CNN_SIDE];
+    static char spec[1300], dictionary[128];
+    snprintf(dictionary, sizeof dictionary,
+             "{'descr': '|u1', 'fortran_order': False, 'shape': (1, %d, %d, %d), }\n", CNN_IN,
+             CNN_SIDE, CNN_SIDE);
+    memset(&z, 0, sizeof z);
+    zip_add(&z, "x.npy", x, npy(x, 1, dictionary, pixels, sizeof pixels), 0, false);
+    size_t n = npy(y, 1, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }\n", &label, 8);
+    zip_add(&z, "y.npy", y, n, 0, false);
+    zip_end(&z, false, "");
+    snprintf(spec, sizeof spec, "npz:%s", in_dir("z"));
+    return spec;
+}
+
 static void sources(void) {
     art_engine *engine = cnn_engine(0, 1, 4);
     source_open(engine, write_idx(3, false, "\0\1\2", 3), ART_OK, "");
@@ -303,6 +345,11 @@ static void sources(void) {
                 "1-based");
     source_open(engine, write_idx(3, false, "\0\xFF\1", 3), ART_LABEL, "row 1");
     source_open(engine, write_idx(3, false, "\0\xFF\1", 3), ART_LABEL, "256 outputs");
+    source_open(engine, write_npz_label(1), ART_OK, "");
+    source_open(engine, write_npz_label(1ull << 63), ART_LABEL,
+                "these lie in 9223372036854775807..9223372036854775807 or more; the first bad one "
+                "is in row 0 (counted from 0); map the values to 0..");
+    EXPECT(strstr(err.text, "outputs") == NULL);
     source_open(engine, "random:", ART_OK, "");
     source_open(engine, "npz:/nowhere/at/all.npz", ART_IO, "/nowhere/at/all.npz");
     art_engine_close(engine);
@@ -483,6 +530,7 @@ int main(void) {
     idx_dated_after_2038();
     npy_headers();
     npz_files();
+    npz_checksums();
     sources();
     batches();
     specs();

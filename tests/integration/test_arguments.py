@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 import armtrain as at
 from armtrain import nn, optim
+from armtrain.errors import EngineError
 
 X = np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32)
 Y = np.arange(9) % 3
@@ -156,6 +159,14 @@ def test_views_are_short_and_tables_readable(trainer: at.Trainer) -> None:
     assert lines[0].split() == ["epoch", "train", "loss", "val", "loss", "accuracy", "seconds"]
     assert [line.split()[0] for line in lines[1:]] == ["1", "2"]
     assert repr(history).startswith("<History of 2 epoch(s), the last: train loss ")
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda f: f.__name__)
+def test_trainers_are_neither_copied_nor_pickled(
+    make: Callable[[Any], object], trainer: at.Trainer
+) -> None:
+    with pytest.raises(EngineError, match=r"running engine .* save\(path\), make another Trainer"):
+        make(trainer)
 
 
 def test_a_step_that_overflows_changes_no_weight_and_no_state() -> None:

@@ -241,6 +241,29 @@ def test_exit_codes_and_messages(work: Work, args: list[object], code: int, mess
     assert message in work.run(*args, code=code)
 
 
+GONE = 'mkdir gone; cd gone; rmdir ../gone; exec "$@"'
+
+
+@pytest.mark.parametrize("front", ["run", "python"])
+@pytest.mark.parametrize(
+    "args", ["--save w", "--log l", "--checkpoint c", "--weights w", "--validation npz:v"]
+)
+def test_a_deleted_current_directory_is_named(work: Work, front: str, args: str) -> None:
+    program = [str(RUN)] if front == "run" else [sys.executable, "-m", "armtrain", "train"]
+    command = [*program, str(work.dir / "net.plan"), "--data", "random:", "--epochs", "1"]
+    done = subprocess.run(
+        ["sh", "-c", GONE, "sh", *command, *args.split()],
+        cwd=work.dir,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert "the current directory was deleted: change to one that exists" in done.stderr
+    assert args[-1] in done.stderr.partition("cannot")[2].partition(";")[0]
+
+
 def test_json_alone_on_standard_output(work: Work) -> None:
     said = work.run("net.plan", "--data", "random:", "--epochs", 2, "--json", "--save", 'a"b')
     rows = [json.loads(line) for line in said.splitlines()]
@@ -300,6 +323,19 @@ def test_signal_leaves_a_checkpoint(work: Work, number: signal.Signals) -> None:
     keys = ("epoch", "train_loss", "val_loss", "val_accuracy")
     rows = [[[row[k] for k in keys] for row in work.log(name)] for name in ("log", "quiet")]
     assert rows[0] == rows[1]
+
+
+def test_a_signal_ends_json_with_an_error(work: Work) -> None:
+    head = [str(RUN), "net.plan", "--data", "random:", "--epochs", "2000000000", "--json"]
+    with subprocess.Popen(
+        head, cwd=work.dir, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGTERM)
+        last = process.stdout.read().splitlines()[-1]
+    assert json.loads(last) == {"error": "interrupted", "exit_code": 128 + signal.SIGTERM}
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("first", ["run", "python"])

@@ -177,7 +177,11 @@ def test_interrupt_leaves_a_checkpoint_and_exits_130(work: Path, tmp_path: Path)
     assert "Traceback" not in err
     assert "continue with --resume" in out
     again = armtrain(*args, "--checkpoint", tmp_path / "c", cwd=work, code=4)
-    assert "--resume" in again.stderr
+    assert "continue it with --resume, or" in again.stderr
+    other = armtrain(
+        *args, "--checkpoint", tmp_path / "c", "--resume", "--seed", 1, cwd=work, code=1
+    )
+    assert "use --seed 0" in other.stderr
     resumed = ["train", "small.plan", "--data", "digits", "--epochs", 1, "--resume"]
     done = armtrain(*resumed, "--checkpoint", tmp_path / "c", cwd=work)
     assert "already finished" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -48,6 +49,7 @@ SHARED: list[tuple[list[str], str]] = [
     (["--data", "nothing:f", "--epochs", "1"], "--data"),
     (["--data", "random:samples=0", "--epochs", "1"], "--data"),
     (["--data", "random:speed=1", "--epochs", "1"], "--data"),
+    (["--data", f"random:samples={2**40 + 1}", "--epochs", "1"], "--data"),
     (["--data", "idx:one", "--epochs", "1"], "--data"),
     (["--data", "npz:", "--epochs", "1"], "--data"),
     (["--data=", "--epochs", "1"], "--data"),
@@ -94,15 +96,26 @@ def of_armtrain(args: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[in
     except SystemExit as left:
         code = int(left.code or 0)
     out, err = capsys.readouterr()
-    assert out == ""
+    check_output(args, code, out, err)
     return code, err
 
 
 def of_run(args: list[str]) -> tuple[int, str]:
     """Return exit code and standard error of `armtrain-run`."""
-    done = subprocess.run([str(RUN), *args], capture_output=True, text=True, check=False)
-    assert done.stdout == ""
+    done = subprocess.run(
+        [str(RUN), *args], capture_output=True, text=True, errors="surrogateescape", check=False
+    )
+    check_output(args, done.returncode, done.stdout, done.stderr)
     return done.returncode, done.stderr
+
+
+def check_output(args: list[str], code: int, out: str, err: str) -> None:
+    """Compare the standard output with the error: one object with --json, nothing without."""
+    if "--json" not in args:
+        assert out == ""
+        return
+    told = json.loads(out)
+    assert told == {"error": err.partition(": ")[2].rstrip("\n"), "exit_code": code}
 
 
 @pytest.mark.parametrize(("args", "names"), SHARED, ids=lambda value: " ".join(value))
@@ -113,6 +126,55 @@ def test_both_front_ends(args: list[str], names: str, capsys: pytest.CaptureFixt
     ):
         assert (code, err.count("\n")) == (2, 1), err
         assert names in err.partition(":")[2], err
+
+
+@pytest.mark.parametrize(("args", "names"), SHARED, ids=lambda value: " ".join(value))
+def test_json_of_both_front_ends(
+    args: list[str], names: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for code, err in (
+        of_armtrain(["train", "m.plan", "--json", *args], capsys),
+        of_run(["m.plan", "--json", *args]),
+    ):
+        assert code == 2
+        assert names in err
+
+
+@pytest.mark.parametrize("name", ["missing.plan", 'süß\n"\\.plan'])
+def test_json_of_a_file_that_cannot_be_read(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert of_armtrain(["train", name, *GOOD, "--json"], capsys)[0] == 4
+    assert of_run([name, *GOOD, "--json"])[0] == 4
+
+
+@pytest.mark.parametrize(
+    "name", [b"\xff", b"\xe2\x82", b"\xc0\x80", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
+)
+def test_json_of_a_name_that_is_no_utf8(name: bytes) -> None:
+    assert of_run([os.fsdecode(name), *GOOD, "--json"])[0] == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "least", "most"),
+    [
+        ("--epochs", 0, 2**31 - 1),
+        ("--checkpoint-every", 1, 2**31 - 1),
+        ("--seed", 0, 2**64 - 1),
+        ("--threads", 1, 2**32 - 1),
+    ],
+)
+@pytest.mark.parametrize("beyond", ["one", "5000 digits", "below"])
+def test_numbers_out_of_range_name_both_ends(
+    option: str, least: int, most: int, beyond: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = {"one": str(most + 1), "5000 digits": "9" * 5000, "below": str(least - 1)}[beyond]
+    args = [*GOOD, "--checkpoint", "c", option, value]
+    for code, err in (
+        of_armtrain(["train", "m.plan", *args], capsys),
+        of_run(["m.plan", *args]),
+    ):
+        assert (code, err.count("\n")) == (2, 1)
+        assert option in err
+        assert f"whole number of at least {least} and at most {most};" in err
 
 
 def test_a_missing_plan_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from armtrain.atomic import check_target
 from armtrain.errors import StorageError
 from armtrain.files import explain, open_regular, path_text, read_regular, takes_files
 
@@ -62,6 +63,22 @@ def test_advice_is_the_same_in_c(root: Path) -> None:
     assert len(rows) >= 15
     for name, advice in rows:
         assert explain(OSError(getattr(errno, name), "x")) == f"x; {advice}"
+
+
+def test_a_deleted_current_directory_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: Path
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    advice = "the current directory was deleted: change to one that exists"
+    with pytest.raises(StorageError, match=f"cannot read f: No such file or directory; {advice}"):
+        read_regular("f")
+    with pytest.raises(StorageError, match=f"cannot write f: No such file or directory; {advice}"):
+        check_target("f")
+    with pytest.raises(FileNotFoundError):
+        takes_files(".")
+    assert f'"{advice}"' in (root / "kernels" / "engine" / "file_advice.c").read_text()
 
 
 def test_a_probe_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

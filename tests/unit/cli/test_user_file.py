@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -49,9 +51,11 @@ def plan(
         ("self.fc(x, 3)", "pass", FORWARD_LINE, "TypeError: "),
         ("x.wibble()", "pass", FORWARD_LINE, "AttributeError: "),
         ("self.fc(x)", "nn.Linear(3)", MAKE_LINE, "TypeError: "),
+        ("self.fc(x)", "nn.Linaer", MAKE_LINE, "AttributeError: armtrain.nn has no 'Linaer'; did"),
         ("self.fc(x)", "raise KeyError('a')", MAKE_LINE, "KeyError: 'a'"),
         ("self.fc(x)", "raise SystemExit(0)", MAKE_LINE, "SystemExit: 0"),
-        ("self.forward(x)", "pass", FORWARD_LINE, "RecursionError: "),
+        ("self.forward(x)", "pass", FORWARD_LINE, "calls below Net nest deeper than Python's"),
+        ("self(x)", "pass", FORWARD_LINE, "calls below Net nest deeper than Python's"),
         ("self.fc(x)", "import neither_here", MAKE_LINE, "ModuleNotFoundError: No module"),
     ],
 )
@@ -86,6 +90,30 @@ def test_a_file_that_cannot_be_used(
     assert code == (2 if "has no callable" in message else 1)
     assert f"{tmp_path}/my.py{message}" in err
     assert "defect" not in err
+
+
+LOUD = """import os
+import sys
+print("one")
+print("two", file=sys.__stdout__)
+os.system("echo three")
+"""
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_the_file_prints_stays_out_of_json(broken: bool, tmp_path: Path) -> None:
+    text = LOUD + HEAD.format(forward="self.fc(x)", make="print('four')" + "; 1 / 0" * broken)
+    (tmp_path / "my.py").write_text(text)
+    command = [sys.executable, "-m", "armtrain", "plan", f"{tmp_path}/my.py:make", "--json"]
+    done = subprocess.run(
+        [*command, "--batch", "2", "--input-shape", "4", "-o", str(tmp_path / "m.plan")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == broken
+    assert ("error" in json.loads(done.stdout)) == broken
+    assert {"one", "two", "three", "four"} <= set(done.stderr.split("\n"))
 
 
 def test_a_module_without_forward(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,33 @@ def test_missing_and_foreign_files(tmp_path: Path) -> None:
         open_npz(str(tmp_path / "f.npz"), [])
 
 
+def test_every_version_of_the_npy_format(tmp_path: Path) -> None:
+    x = np.arange(6, dtype=np.float32).reshape(3, 2)
+    for version in ((1, 0), (2, 0), (3, 0)):
+        stream = io.BytesIO()
+        np.lib.format.write_array(stream, x, version)
+        with zipfile.ZipFile(tmp_path / "f.npz", "w") as archive:
+            archive.writestr("x.npy", stream.getvalue())
+        column, _ = open_npz(str(tmp_path / "f.npz"), [])
+        assert np.array_equal(whole(column), x)
+
+
+@pytest.mark.parametrize("member", ["x", "y"])
+def test_a_flipped_bit_of_a_stored_member_is_refused(tmp_path: Path, member: str) -> None:
+    path = tmp_path / "f.npz"
+    arrays = {"x": np.full((300_000, 1), 0.25, np.float32), "y": np.full(300_000, 77, np.uint8)}
+    np.savez(path, **arrays)
+    data = bytearray(path.read_bytes())
+    want = zipfile.ZipFile(path).getinfo(f"{member}.npy").CRC
+    last = bytes(data).rfind(arrays[member].tobytes()[-4:])
+    data[last] ^= 16
+    path.write_bytes(data)
+    with pytest.raises(
+        DataError, match=rf"f\.npz:{member} is damaged: .*the archive says {want:08x}"
+    ):
+        open_npz(str(path), [])
+
+
 def test_header_that_lies_about_the_size(tmp_path: Path) -> None:
     stream = io.BytesIO()
     np.save(stream, np.zeros((4, 4), np.float32))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from armtrain import nn
+from armtrain import nn, optim
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.program import Init, InitKind
 from armtrain.nn import functional
@@ -91,10 +91,15 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.Conv2d(3, 4, 3, padding=None), "padding needs an integer from 0"),  # type: ignore[arg-type]
         (lambda: nn.Linear(2**31, 2**31), "in_features needs an integer from 1 to 2147483647"),
         (lambda: nn.Flatten("1"), "start_dim needs an integer"),  # type: ignore[arg-type]
-        (lambda: nn.MSELoss(None), "reduction=None is not available"),  # type: ignore[arg-type]
+        (lambda: nn.MSELoss(None, None, None), "reduction=None is not available"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(reduction="sum"), "use 'mean'"),
         (lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "use 0.0"),
         (lambda: nn.MSELoss(reduction="none"), "use 'mean'"),
+        (lambda: nn.MSELoss(False), "size_average=False is not available; use None"),  # type: ignore[arg-type]
+        (lambda: nn.MSELoss(None, True), "reduce=True is not available; use None"),  # type: ignore[arg-type]
+        (lambda: nn.CrossEntropyLoss(None, False), "size_average=False"),  # type: ignore[arg-type]
+        (lambda: nn.CrossEntropyLoss(None, None, 0), "ignore_index=0 is not available; use -100"),
+        (lambda: nn.CrossEntropyLoss(None, None, -100, False), "reduce=False"),  # type: ignore[arg-type]
         (lambda: nn.parse_loss("hinge"), "available are cross_entropy, mse"),
     ],
 )
@@ -134,6 +139,27 @@ def test_batch_norm_of_one_value_is_refused() -> None:
     with pytest.raises(ShapeError, match="batch_size >= 2"):
         nn.trace(nn.BatchNorm2d(4), (4, 1, 1), 1)
     assert output_shape(nn.BatchNorm2d(4).eval(), (4, 1, 1), 1) == (1, 4, 1, 1)
+
+
+def test_losses_take_torchs_positions() -> None:
+    assert nn.MSELoss(None, None, "mean") == nn.MSELoss()
+    assert nn.CrossEntropyLoss(None, None, -100, None, "mean", 0.0) == nn.CrossEntropyLoss()
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "message"),
+    [
+        (nn, "Sigmoid", "armtrain.nn has no 'Sigmoid'; .*there are AvgPool2d, BatchNorm2d, "),
+        (nn, "Conv2D", "did you mean Conv2d[?] there are"),
+        (nn, "Linaer", "did you mean Linear[?]"),
+        (nn.functional, "relu6", "armtrain.nn.functional has no 'relu6'; did you mean relu[?]"),
+        (optim, "AdamW", "armtrain.optim has no 'AdamW'; did you mean Adam[?]"),
+    ],
+)
+def test_unknown_names_are_told_what_there_is(module: object, name: str, message: str) -> None:
+    assert not hasattr(module, name)
+    with pytest.raises(AttributeError, match=message):
+        getattr(module, name)
 
 
 def test_unknown_tensor_method_names_what_is_available() -> None:

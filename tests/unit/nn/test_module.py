@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from armtrain import nn
@@ -122,3 +124,20 @@ def test_repr_shows_the_tree() -> None:
     text = repr(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Sequential(nn.ReLU())))
     assert "(0): Conv2d(1, 2, kernel_size=(3, 3)" in text
     assert "    (0): ReLU()" in text
+
+
+def test_modules_nested_too_deeply_are_refused() -> None:
+    net: nn.Module = nn.Linear(2, 2)
+    for _ in range(sys.getrecursionlimit()):
+        net = nn.Sequential(net)
+    with pytest.raises(ShapeError, match=r"nest deeper than .* one nn\.Sequential"):
+        nn.trace(net, (2,), 1)
+
+
+def test_a_forward_that_calls_itself_is_refused() -> None:
+    class Endless(nn.Module):
+        def forward(self, x: nn.Tensor) -> nn.Tensor:
+            return self(x)
+
+    with pytest.raises(ShapeError, match="below Endless nest deeper than"):
+        nn.trace(Endless(), (2,), 1)

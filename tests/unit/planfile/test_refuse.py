@@ -12,13 +12,8 @@ from armtrain.errors import ShapeError
 from armtrain.ir.program import Program
 from armtrain.passes.pipeline import compile_program
 from armtrain.planfile.assemble import assemble
-from armtrain.planfile.refuse import (
-    ARGUMENTS,
-    OPTIONS,
-    OverBudgetError,
-    Variant,
-    does_not_fit,
-)
+from armtrain.planfile.refuse import OverBudgetError, Variant, does_not_fit
+from armtrain.words import ARGUMENTS, OPTIONS
 from tests.plans import mlp_classifier
 
 

@@ -159,9 +159,9 @@ def test_finished_run_says_so(tmp_path: Path) -> None:
 
 def test_checkpoints_of_another_run_are_refused(tmp_path: Path) -> None:
     run(FakeEngine(), epochs=1, checkpoint=tmp_path)
-    with pytest.raises(StorageError, match=r"1 checkpoint.*step-000000000003.*--resume"):
+    with pytest.raises(StorageError, match=r"1 checkpoint.*step-000000000003.*with resume=True"):
         run(FakeEngine(), epochs=1, checkpoint=tmp_path)
-    with pytest.raises(DataError, match=r"seed 0, this run has seed 5.*--seed 0"):
+    with pytest.raises(DataError, match=r"seed 0, this run has seed 5.*use seed=0"):
         run(FakeEngine(5), epochs=2, seed=5, checkpoint=tmp_path, resume=True)
     with pytest.raises(DataError, match="10 training samples, the data have 9"):
         run(FakeEngine(), count=9, epochs=2, checkpoint=tmp_path, resume=True)
@@ -206,7 +206,7 @@ def test_interrupt_finishes_the_step_and_leaves_a_checkpoint(
     with pytest.raises(KeyboardInterrupt):
         run(engine, epochs=9, checkpoint=tmp_path, notes=notes)
     assert engine.saves[-1] == saved
-    assert "continue with --resume" in notes.getvalue()
+    assert "continue with resume=True" in notes.getvalue()
     resumed, quiet = FakeEngine(), FakeEngine()
     run(resumed, epochs=9, checkpoint=tmp_path, resume=True)
     run(quiet, epochs=9)
