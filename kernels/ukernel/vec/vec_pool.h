@@ -103,7 +103,8 @@ INLINE run run_from(const art_vec_window *w, taps down, int32_t ow) {
 /* Four lanes: each has its byte of the word in memory, the others are zero. */
 #define KEYS_OF_FOUR(name, ints)                                                                   \
     INLINE ints key_##name(int32_t place) {                                                        \
-        return ((ints){0} + place * 0x01010101) & (ints){0xff, 0xff00, 0xff0000, (int)0xff000000}; \
+        int32_t word = (int32_t)((uint32_t)place * 0x01010101u);                                   \
+        return ((ints){0} + word) & (ints){0xff, 0xff00, 0xff0000, (int)0xff000000};               \
     }                                                                                              \
     INLINE ints load_keys_##name(const uint8_t *from) {                                            \
         int32_t word;                                                                              \
@@ -111,14 +112,16 @@ INLINE run run_from(const art_vec_window *w, taps down, int32_t ow) {
         return ((ints){0} + word) & (ints){0xff, 0xff00, 0xff0000, (int)0xff000000};               \
     }                                                                                              \
     INLINE void store_keys_##name(uint8_t *to, ints keys) {                                        \
-        keys |= __builtin_shuffle(keys, (ints){2, 3, 0, 1});                                       \
-        keys |= __builtin_shuffle(keys, (ints){1, 0, 3, 2});                                       \
-        memcpy(to, &keys, 4);                                                                      \
+        key_halves halves = (key_halves)keys;                                                      \
+        uint64_t half = halves[0] | halves[1];                                                     \
+        uint32_t word = (uint32_t)(half | half >> 32);                                             \
+        memcpy(to, &word, sizeof word);                                                            \
     }
 
 typedef int32_t wide_ints __attribute__((vector_size(4 * ART_VEC_WIDTH)));
 typedef int32_t loose_wide_ints
     __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), may_alias));
+typedef uint64_t key_halves __attribute__((vector_size(16)));
 typedef int32_t quad_ints __attribute__((vector_size(16)));
 typedef int32_t loose_quad_ints __attribute__((vector_size(16), aligned(4), may_alias));
 
@@ -131,7 +134,9 @@ KEYS_OF_FOUR(four, quad_ints)
 #if ART_VEC_WIDTH == 4
 KEYS_OF_FOUR(wide, wide_ints)
 #else
+/* Bytes by way of 16 bits: from or to 32 in one step GCC converts them one by one. */
 typedef uint8_t wide_bytes __attribute__((vector_size(ART_VEC_WIDTH)));
+typedef uint16_t wide_shorts __attribute__((vector_size(2 * ART_VEC_WIDTH)));
 
 INLINE wide_ints key_wide(int32_t place) {
     return (wide_ints){0} + place;
@@ -140,17 +145,19 @@ INLINE wide_ints key_wide(int32_t place) {
 INLINE wide_ints load_keys_wide(const uint8_t *from) {
     wide_bytes places;
     memcpy(&places, from, sizeof places);
-    return __builtin_convertvector(places, wide_ints);
+    return __builtin_convertvector(__builtin_convertvector(places, wide_shorts), wide_ints);
 }
 
 INLINE void store_keys_wide(uint8_t *to, wide_ints keys) {
-    wide_bytes places = __builtin_convertvector(keys, wide_bytes);
+    wide_shorts shorts = __builtin_convertvector(keys, wide_shorts);
+    wide_bytes places = __builtin_convertvector(shorts, wide_bytes);
     memcpy(to, &places, sizeof places);
 }
 #endif
 
+/* One comparison settles most floats. */
 INLINE int32_t wins_one(float v, float best) {
-    return (v > best) | (v != v);
+    return __builtin_expect(v <= best, 1) ? 0 : v > best || v != v;
 }
 
 INLINE float pick_one(int32_t take, float a, float b) {
@@ -185,10 +192,13 @@ INLINE void store_keys_one(uint8_t *to, int32_t key) {
                                 int32_t rows, int32_t columns) {                                   \
         for (int32_t i = 0; i < r->windows; i++, y += r->channels, x += r->window_step) {          \
             type best = (type){0} - INFINITY;                                                      \
+            if (rows > 0) {                                                                        \
+                best = *(const memory *)x;                                                         \
+            }                                                                                      \
             ints key = key_##name(r->place);                                                       \
             for (int32_t kh = 0, here = r->place; kh < rows; kh++, here += r->places) {            \
                 const float *from = x + (size_t)kh * r->row_step;                                  \
-                for (int32_t kw = 0; kw < columns; kw++) {                                         \
+                for (int32_t kw = kh == 0; kw < columns; kw++) {                                   \
                     type v = *(const memory *)(from + (size_t)kw * r->step);                       \
                     ints take = wins_##name(v, best);                                              \
                     best = pick_##name(take, v, best);                                             \
@@ -279,6 +289,17 @@ POOLS(one, float, one_memory, int32_t)
 #define SKIP_four(c) (int32_t)(-(c) % 4)
 #define SKIP_one(c) 0
 
+/* Registers of maxima, which need masks: without vectors of integers a float at a time is faster.
+ */
+#if defined(__arm__) && !defined(__ARM_NEON)
+#define EACH_MASKED(REDUCE)                                                                        \
+    for (size_t c = 0; c < n; c++) {                                                               \
+        REDUCE(one, c);                                                                            \
+    }
+#else
+#define EACH_MASKED(REDUCE) EACH_REGISTER(REDUCE)
+#endif
+
 static void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w,
                             int32_t oh) {
     const size_t n = w->channels;
@@ -288,7 +309,7 @@ static void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_ve
         const run r = run_from(w, down, ow);
         const size_t at = (size_t)ow * n;
 #define MAXIMA(name, c) max_##name(y + at + (c), idx ? idx + at + (c) : NULL, x + r.at + (c), &r)
-        EACH_REGISTER(MAXIMA)
+        EACH_MASKED(MAXIMA)
         ow += r.windows;
     }
 }
@@ -333,7 +354,7 @@ static void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx,
             const size_t at = ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
 #define MAX_GRADS(name, c)                                                                         \
     max_grad_##name(dx + r.at + (c), dy + at + (c), idx + at + (c), &r, SKIP_##name(c))
-            EACH_REGISTER(MAX_GRADS)
+            EACH_MASKED(MAX_GRADS)
             ow += r.windows;
         }
     }
