@@ -66,6 +66,13 @@ INLINE run run_from(const art_vec_window *w, taps down, int32_t ow) {
     };
 }
 
+typedef int32_t wide_ints __attribute__((vector_size(4 * ART_VEC_WIDTH)));
+typedef int32_t loose_wide_ints
+    __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), may_alias));
+typedef uint64_t key_halves __attribute__((vector_size(16)));
+typedef int32_t quad_ints __attribute__((vector_size(16)));
+typedef int32_t loose_quad_ints __attribute__((vector_size(16), aligned(4), may_alias));
+
 /* Where v takes the place of the maximum so far: it is larger, or NaN. With ART_VEC_COMPARE_BITS as
  * integers, for a processor whose vector unit takes some floats for others: a float's rank is its
  * sign and magnitude in two's complement, NaN above all. */
@@ -85,6 +92,8 @@ INLINE run run_from(const art_vec_window *w, taps down, int32_t ow) {
         return (v > best) | (v != v);                                                              \
     }
 #endif
+WINS_OF(wide, vfloat, wide_ints)
+WINS_OF(four, quad, quad_ints)
 
 /* What registers and single floats do in different words: `take` is a comparison's result. A window
  * place in a lane is a key, in whatever form the register's bytes come and go best. */
@@ -118,16 +127,7 @@ INLINE run run_from(const art_vec_window *w, taps down, int32_t ow) {
         memcpy(to, &word, sizeof word);                                                            \
     }
 
-typedef int32_t wide_ints __attribute__((vector_size(4 * ART_VEC_WIDTH)));
-typedef int32_t loose_wide_ints
-    __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), may_alias));
-typedef uint64_t key_halves __attribute__((vector_size(16)));
-typedef int32_t quad_ints __attribute__((vector_size(16)));
-typedef int32_t loose_quad_ints __attribute__((vector_size(16), aligned(4), may_alias));
-
 static const int32_t lane_numbers[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-WINS_OF(wide, vfloat, wide_ints)
-WINS_OF(four, quad, quad_ints)
 LANES_OF(wide, vfloat, wide_ints, loose_wide_ints)
 LANES_OF(four, quad, quad_ints, loose_quad_ints)
 KEYS_OF_FOUR(four, quad_ints)
@@ -185,9 +185,29 @@ INLINE void store_keys_one(uint8_t *to, int32_t key) {
     *to = (uint8_t)key;
 }
 
+/* The usual windows with their loops unrolled. */
+#define BY_TAPS(FUNCTION, ...)                                                                     \
+    if (r->rows == 2 && r->columns == 2) {                                                         \
+        FUNCTION(__VA_ARGS__, r, 2, 2);                                                            \
+    } else if (r->rows == 3 && r->columns == 3) {                                                  \
+        FUNCTION(__VA_ARGS__, r, 3, 3);                                                            \
+    } else {                                                                                       \
+        FUNCTION(__VA_ARGS__, r, r->rows, r->columns);                                             \
+    }
+#define BY_COLUMNS(FUNCTION, ...)                                                                  \
+    if (r->columns == 2) {                                                                         \
+        FUNCTION(__VA_ARGS__, r, skip, 2);                                                         \
+    } else if (r->columns == 3) {                                                                  \
+        FUNCTION(__VA_ARGS__, r, skip, 3);                                                         \
+    } else {                                                                                       \
+        FUNCTION(__VA_ARGS__, r, skip, r->columns);                                                \
+    }
+
+typedef float one_memory __attribute__((may_alias));
+
 /* A run's windows, for one register of channels and `rows` x `columns` taps. Sums get zero in
  * lanes that the register before has done, which changes no bit of a sum that started at +0. */
-#define POOLS(name, type, memory, ints)                                                            \
+#define MAX_POOLS(name, type, memory, ints)                                                        \
     INLINE void max_taps_##name(float *y, uint8_t *idx, const float *x, const run *r,              \
                                 int32_t rows, int32_t columns) {                                   \
         for (int32_t i = 0; i < r->windows; i++, y += r->channels, x += r->window_step) {          \
@@ -231,7 +251,12 @@ INLINE void store_keys_one(uint8_t *to, int32_t key) {
     INLINE void max_grad_##name(float *dx, const float *dy, const uint8_t *idx, const run *r,      \
                                 int32_t skip) {                                                    \
         BY_COLUMNS(max_grad_taps_##name, dx, dy, idx);                                             \
-    }                                                                                              \
+    }
+MAX_POOLS(wide, vfloat, loose, wide_ints)
+MAX_POOLS(four, quad, loose_quad, quad_ints)
+MAX_POOLS(one, float, one_memory, int32_t)
+
+#define AVERAGE_POOLS(name, type, memory)                                                          \
     INLINE void average_taps_##name(float *y, const float *x, const run *r, int32_t rows,          \
                                     int32_t columns) {                                             \
         for (int32_t i = 0; i < r->windows; i++, y += r->channels, x += r->window_step) {          \
@@ -260,37 +285,16 @@ INLINE void store_keys_one(uint8_t *to, int32_t key) {
     INLINE void average_grad_##name(float *dx, const float *dy, const run *r, int32_t skip) {      \
         BY_COLUMNS(average_grad_taps_##name, dx, dy);                                              \
     }
-
-/* The usual windows with their loops unrolled. */
-#define BY_TAPS(FUNCTION, ...)                                                                     \
-    if (r->rows == 2 && r->columns == 2) {                                                         \
-        FUNCTION(__VA_ARGS__, r, 2, 2);                                                            \
-    } else if (r->rows == 3 && r->columns == 3) {                                                  \
-        FUNCTION(__VA_ARGS__, r, 3, 3);                                                            \
-    } else {                                                                                       \
-        FUNCTION(__VA_ARGS__, r, r->rows, r->columns);                                             \
-    }
-#define BY_COLUMNS(FUNCTION, ...)                                                                  \
-    if (r->columns == 2) {                                                                         \
-        FUNCTION(__VA_ARGS__, r, skip, 2);                                                         \
-    } else if (r->columns == 3) {                                                                  \
-        FUNCTION(__VA_ARGS__, r, skip, 3);                                                         \
-    } else {                                                                                       \
-        FUNCTION(__VA_ARGS__, r, skip, r->columns);                                                \
-    }
-
-POOLS(wide, vfloat, loose, wide_ints)
-POOLS(four, quad, loose_quad, quad_ints)
-typedef float one_memory __attribute__((may_alias));
-POOLS(one, float, one_memory, int32_t)
+AVERAGE_POOLS(wide, vfloat, loose)
+AVERAGE_POOLS(four, quad, loose_quad)
+AVERAGE_POOLS(one, float, one_memory)
 
 /* Lanes of the register at channel c that the one before has done. */
 #define SKIP_wide(c) (int32_t)(-(c) % ART_VEC_WIDTH)
 #define SKIP_four(c) (int32_t)(-(c) % 4)
 #define SKIP_one(c) 0
 
-/* Registers of maxima, which need masks: without vectors of integers a float at a time is faster.
- */
+/* Registers of maxima need masks: without vectors of integers a float at a time is faster. */
 #if defined(__arm__) && !defined(__ARM_NEON)
 #define EACH_MASKED(REDUCE)                                                                        \
     for (size_t c = 0; c < n; c++) {                                                               \
