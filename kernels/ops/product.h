@@ -45,10 +45,12 @@ static inline bool art_is_depthwise(const art_conv_shape *shape) {
     return shape->groups > 1 && shape->in_c == shape->groups && shape->out_c == shape->groups;
 }
 
-/* Columns of all panels but the last: whole vectors, panels as equal as the level's tile allows. */
-static inline unsigned art_panel_columns(const art_gemm_kernels *gemm, int64_t columns) {
+/* Columns of all panels but the last: whole vectors, panels as equal as `most` columns, a tile's
+ * or ART_GEMM_NR_MAX for the depthwise leaves, allow. */
+static inline unsigned art_panel_columns(const art_gemm_kernels *gemm, unsigned most,
+                                         int64_t columns) {
     uint64_t vectors = art_ceil_div((uint64_t)columns, gemm->width);
-    uint64_t panels = art_ceil_div(vectors, gemm->nr / gemm->width);
+    uint64_t panels = art_ceil_div(vectors, most / gemm->width);
     return (unsigned)art_ceil_div(vectors, panels) * gemm->width;
 }
 

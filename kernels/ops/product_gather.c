@@ -356,7 +356,8 @@ static void run(const art_op_args *args, gather *g, int64_t class_pixels) {
     }
     uint64_t terms = (uint64_t)(s->kernel_h * s->kernel_w * g->source_cg);
     g->scratch_floats = art_product_floats(terms, (uint64_t)g->target_cg);
-    g->panel_columns = art_panel_columns(g->gemm, g->target_cg);
+    unsigned most = g->depthwise ? ART_GEMM_NR_MAX : g->gemm->nr;
+    g->panel_columns = art_panel_columns(g->gemm, most, g->target_cg);
     g->panels = art_ceil_div((uint64_t)g->target_cg, g->panel_columns);
     int64_t others = g->classes * g->groups * (int64_t)g->panels;
     int64_t blocks = others < 4 * threads ? 4 * threads / others : 1;

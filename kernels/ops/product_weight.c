@@ -194,6 +194,7 @@ static void weight_tile_run(void *context, unsigned index, unsigned thread) {
 void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const float *x,
                      const float *dy, float *dw, void *workspace) {
     enum { MOST_TILES = 1 << 30 };
+    unsigned threads = art_pool_threads(args->pool);
     weight_job job = {.gemm = args->level->kernels.gemm, .shape = s, .x = x, .dy = dy, .dw = dw};
     job.workspace = workspace;
     job.depthwise = art_is_depthwise(s);
@@ -204,11 +205,13 @@ void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const flo
     job.pixels = s->n * s->out_h * s->out_w;
     /* The planned batch sized the workspace; a smaller one needs no more. */
     job.scratch_floats = art_product_floats((uint64_t)job.pixels, (uint64_t)job.out_cg);
-    job.panel_columns = art_panel_columns(job.gemm, job.out_cg);
+    /* Wide panels list a tap's pixels less often, narrow ones keep all threads busy. */
+    bool wide = job.depthwise && (threads == 1 || job.out_cg >= ART_GEMM_NR_MAX * (int64_t)threads);
+    unsigned most = wide ? ART_GEMM_NR_MAX : job.gemm->nr;
+    job.panel_columns = art_panel_columns(job.gemm, most, job.out_cg);
     job.panels = art_ceil_div((uint64_t)job.out_cg, job.panel_columns);
     job.channel_blocks = art_ceil_div((uint64_t)job.in_cg, CHANNEL_BLOCK);
     uint64_t tiles = job.channel_blocks * job.panels * (uint64_t)job.groups;
-    unsigned threads = art_pool_threads(args->pool);
     /* A tile packs dy once for all its kernel rows: split them only to keep threads busy. */
     job.tile_rows = threads == 1 || tiles >= 4 * threads ? s->kernel_h : 1;
     job.row_tiles = art_ceil_div((uint64_t)s->kernel_h, (uint64_t)job.tile_rows);

@@ -79,6 +79,9 @@ void art_ref_maxpool2d_fwd(const art_op_args *args, double *const *out, double *
     }
 }
 
+/* What rounding to a subnormal number, the quotient alone, may be off by. */
+#define SUBNORMAL_U 0x1p-150
+
 static void average(void *context, const place *p) {
     sums *s = context;
     double sum = 0.0, magnitude = 0.0;
@@ -87,7 +90,7 @@ static void average(void *context, const place *p) {
         magnitude += fabs((double)s->from[p->in[i]]);
     }
     s->out[p->out] = sum / p->divisor;
-    s->tol[p->out] = (double)(p->n + 1) * 1.01 * ART_REF_U * magnitude / p->divisor;
+    s->tol[p->out] = (double)(p->n + 1) * 1.01 * ART_REF_U * magnitude / p->divisor + SUBNORMAL_U;
 }
 
 void art_ref_avgpool2d_fwd(const art_op_args *args, double *const *out, double *const *tol) {
@@ -119,6 +122,7 @@ static void gradient(const art_array *dx, const art_array *dy, const art_attr *a
     each_place(dx, dy, attr, is_max, scatter, s);
     for (size_t i = 0; i < n; i++) {
         s->tol[i] *= terms * 1.01 * ART_REF_U;
+        s->tol[i] += is_max ? 0.0 : terms * SUBNORMAL_U;
     }
 }
 

@@ -136,6 +136,56 @@ static void test_nan(void) {
     }
 }
 
+/* ReLU bit by bit, at every place of a vector. */
+static void test_relu_bits(void) {
+    static const uint32_t kept[] = {0x00000000, 0x00000001, 0x007fffff, 0x3f800000, 0x7f7fffff,
+                                    0x7f800000, 0x7fc00001, 0xffc00001, 0xffffffff};
+    static const uint32_t zeroed[] = {0x80000000, 0x80000001, 0x807fffff, 0xbf800000, 0xff800000};
+    enum {
+        KEPT = sizeof kept / sizeof *kept,
+        ALL = KEPT + sizeof zeroed / sizeof *zeroed,
+        N = 131
+    };
+    uint32_t from[N], want[N], got[N];
+    for (unsigned i = 0; i < N; i++) {
+        unsigned at = i % ALL;
+        from[i] = at < KEPT ? kept[at] : zeroed[at - KEPT];
+        want[i] = at < KEPT ? kept[at] : 0;
+    }
+    unsigned n;
+    const art_level *levels = art_levels(&n);
+    for (unsigned l = 0; l < n; l++) {
+        if (levels[l].features & ~art_cpu_features()) {
+            continue;
+        }
+        levels[l].kernels.vec->relu((float *)got, (const float *)from, N);
+        EXPECT(memcmp(got, want, sizeof got) == 0);
+    }
+}
+
+/* A gradient is a sum that starts at +0: what a window passes on as -0 arrives as +0. */
+static void test_pool_gradient_sign(void) {
+    enum { CHANNELS = 21, WIDTH = 4 };
+    const art_vec_window w = {1, WIDTH, 1, WIDTH, 1, 1, 1, 1, 0, 0, 1, 1, 0, CHANNELS};
+    float dy[WIDTH * CHANNELS], dx[WIDTH * CHANNELS];
+    const float zeros[WIDTH * CHANNELS] = {0};
+    const uint8_t idx[WIDTH * CHANNELS] = {0};
+    for (unsigned i = 0; i < WIDTH * CHANNELS; i++) {
+        dy[i] = -0.0f;
+    }
+    unsigned n;
+    const art_level *levels = art_levels(&n);
+    for (unsigned l = 0; l < n; l++) {
+        if (levels[l].features & ~art_cpu_features()) {
+            continue;
+        }
+        levels[l].kernels.vec->maxpool_grad_row(dx, dy, idx, &w, 0);
+        EXPECT(memcmp(dx, zeros, sizeof dx) == 0);
+        levels[l].kernels.vec->avgpool_grad_row(dx, dy, &w, 0);
+        EXPECT(memcmp(dx, zeros, sizeof dx) == 0);
+    }
+}
+
 /* The table of every level has every function of the family. */
 static void test_tables(void) {
     unsigned n;
@@ -327,6 +377,8 @@ int main(void) {
     test_correct();
     test_clip();
     test_nan();
+    test_relu_bits();
+    test_pool_gradient_sign();
     test_tables();
     test_batchnorm_of_one();
     test_refusals();

@@ -166,14 +166,19 @@ static void verify_pixels(const tile *t, bool depth) {
 /* All leaves for one shape of tile and one distance between the rows of b. */
 static void verify_shape(tile t, size_t ldb) {
     t.ldb = ldb;
+    bool dense = t.n <= t.gemm->nr; /* only depthwise leaves take more columns */
     for (unsigned i = 0; i < N_COUNTS; i++) {
         t.k = term_counts[i];
         t.taps = 1 + i % TAPS;
         t.store = (i + t.m) % 2 ? ART_GEMM_ADD : ART_GEMM_SET;
         t.bias = t.store == ART_GEMM_SET && i % 3;
-        verify_rows(&t);
+        if (dense) {
+            verify_rows(&t);
+        }
         t.bias = false;
-        verify_pixels(&t, false);
+        if (dense) {
+            verify_pixels(&t, false);
+        }
         if (t.m == 1) {
             verify_pixels(&t, true);
         }
@@ -191,7 +196,7 @@ static bool wanted(const art_gemm_kernels *gemm, unsigned n) {
 
 static void verify_level(const art_gemm_kernels *gemm, bool fused) {
     for (unsigned m = 1; m <= gemm->mr; m++) {
-        for (unsigned n = 1; n <= gemm->nr; n++) {
+        for (unsigned n = 1; n <= NR; n++) {
             size_t packed = (n + gemm->width - 1) / gemm->width * gemm->width;
             if (wanted(gemm, n)) {
                 tile t = {.gemm = gemm, .fused = fused, .m = m, .n = n};

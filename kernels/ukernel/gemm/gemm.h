@@ -46,7 +46,7 @@ typedef struct art_gemm_rows {
     const float *bias; /* [n] or NULL */
     size_t ldb;
     unsigned taps, k; /* terms = taps * k; depth_rows: k is 1 */
-    unsigned m, n;    /* rows <= MR, columns <= NR */
+    unsigned m, n;    /* rows <= MR, columns <= NR, depth_rows: <= ART_GEMM_NR_MAX */
     art_gemm_store store;
 } art_gemm_rows;
 
@@ -59,7 +59,7 @@ typedef struct art_gemm_pixels {
     size_t offset; /* added to every x: the tile's first channel */
     size_t ldc;
     unsigned pixels; /* may be 0 */
-    unsigned m, n;   /* depth_pixels: m is 1 */
+    unsigned m, n;   /* depth_pixels: m is 1, n <= ART_GEMM_NR_MAX */
     art_gemm_store store;
 } art_gemm_pixels;
 

@@ -46,7 +46,7 @@ static void pixels(const art_gemm_pixels *t) {
 
 static void depth_rows(const art_gemm_rows *t) {
     for (unsigned r = 0; r < t->m; r++) {
-        float block[NR] = {0};
+        float block[ART_GEMM_NR_MAX] = {0};
         for (unsigned tap = 0; tap < t->taps; tap++) {
             const float *a = t->a[tap * MR + r], *b = t->b + tap * t->ldb;
             for (unsigned j = 0; j < t->n; j++) {
@@ -58,7 +58,7 @@ static void depth_rows(const art_gemm_rows *t) {
 }
 
 static void depth_pixels(const art_gemm_pixels *t) {
-    float block[NR] = {0};
+    float block[ART_GEMM_NR_MAX] = {0};
     for (unsigned p = 0; p < t->pixels; p++) {
         const float *x = t->x[p] + t->offset, *b = t->b + t->row[p];
         for (unsigned j = 0; j < t->n; j++) {

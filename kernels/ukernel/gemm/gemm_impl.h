@@ -174,6 +174,9 @@ ART_INLINE void art_pixels(const art_gemm_pixels *t, unsigned m, unsigned nv) {
     }
 }
 
+/* Vectors of a depthwise block. */
+enum { ART_DEPTH_NV = 4 };
+
 /* acc += a * b lane by lane; `rest` columns of the last vector exist. */
 ART_INLINE void art_depth_step(art_vf *acc, const float *a, const float *b, unsigned nv,
                                unsigned rest) {
@@ -186,22 +189,30 @@ ART_INLINE void art_depth_step(art_vf *acc, const float *a, const float *b, unsi
     acc[nv - 1] = ART_GEMM_MULADD_EACH(acc[nv - 1], art_load_part(a + j, rest), art_load(b + j));
 }
 
-ART_INLINE void art_depth_rows(const art_gemm_rows *t, unsigned nv, unsigned rest) {
+/* Columns from `column` on, nv vectors of them. */
+ART_INLINE void art_depth_rows(const art_gemm_rows *t, unsigned column, unsigned nv,
+                               unsigned rest) {
+    unsigned n = (nv - 1) * ART_GEMM_WIDTH + rest;
     for (unsigned r = 0; r < t->m; r++) {
-        art_vf acc[ART_GEMM_NV] = {{0}};
-        for (unsigned tap = 0; tap < t->taps; tap++) {
-            art_depth_step(acc, t->a[tap * ART_GEMM_MR + r], t->b + tap * t->ldb, nv, rest);
+        art_vf acc[ART_DEPTH_NV] = {{0}};
+        const float *const *a = t->a + r, *b = t->b + column;
+        for (unsigned tap = t->taps; tap > 0; tap--, a += ART_GEMM_MR, b += t->ldb) {
+            art_depth_step(acc, *a + column, b, nv, rest);
         }
-        art_store_row(acc, t->c[r], t->bias, t->n, nv, t->store);
+        art_store_row(acc, t->c[r] + column, t->bias ? t->bias + column : NULL, n, nv, t->store);
     }
 }
 
-ART_INLINE void art_depth_pixels(const art_gemm_pixels *t, unsigned nv, unsigned rest) {
-    art_vf acc[ART_GEMM_NV] = {{0}};
+ART_INLINE void art_depth_pixels(const art_gemm_pixels *t, unsigned column, unsigned nv,
+                                 unsigned rest) {
+    art_vf acc[ART_DEPTH_NV] = {{0}};
+    size_t offset = t->offset + column;
+    const float *b = t->b + column;
     for (unsigned p = 0; p < t->pixels; p++) {
-        art_depth_step(acc, t->x[p] + t->offset, t->b + t->row[p], nv, rest);
+        art_depth_step(acc, t->x[p] + offset, b + t->row[p], nv, rest);
     }
-    art_store_row(acc, t->c, NULL, t->n, nv, t->store);
+    unsigned n = (nv - 1) * ART_GEMM_WIDTH + rest;
+    art_store_row(acc, t->c + column, NULL, n, nv, t->store);
 }
 
 /* One function per row and vector count. */
@@ -214,22 +225,21 @@ ART_INLINE void art_depth_pixels(const art_gemm_pixels *t, unsigned nv, unsigned
     }
 /* Depthwise: one per vector count, whole vectors apart from a part at the end. */
 #define ART_DEPTH(nv)                                                                              \
-    static void art_depth_rows_##nv(const art_gemm_rows *t) {                                      \
-        unsigned rest = t->n - (nv - 1) * ART_GEMM_WIDTH;                                          \
+    static void art_depth_rows_##nv(const art_gemm_rows *t, unsigned column, unsigned rest) {      \
         if (rest == ART_GEMM_WIDTH) {                                                              \
-            art_depth_rows(t, nv, ART_GEMM_WIDTH);                                                 \
+            art_depth_rows(t, column, nv, ART_GEMM_WIDTH);                                         \
         } else {                                                                                   \
-            art_depth_rows(t, nv, rest);                                                           \
+            art_depth_rows(t, column, nv, rest);                                                   \
         }                                                                                          \
     }                                                                                              \
-    static void art_depth_pixels_##nv(const art_gemm_pixels *t) {                                  \
-        unsigned rest = t->n - (nv - 1) * ART_GEMM_WIDTH;                                          \
+    static void art_depth_pixels_##nv(const art_gemm_pixels *t, unsigned column, unsigned rest) {  \
         if (rest == ART_GEMM_WIDTH) {                                                              \
-            art_depth_pixels(t, nv, ART_GEMM_WIDTH);                                               \
+            art_depth_pixels(t, column, nv, ART_GEMM_WIDTH);                                       \
         } else {                                                                                   \
-            art_depth_pixels(t, nv, rest);                                                         \
+            art_depth_pixels(t, column, nv, rest);                                                 \
         }                                                                                          \
     }
+#define ART_EACH_DEPTH(X) X(1) X(2) X(3) X(4)
 #if ART_GEMM_MR == 4
 #define ART_EACH_ROW(X, nv) X(1, nv) X(2, nv) X(3, nv) X(4, nv)
 #elif ART_GEMM_MR == 6
@@ -240,16 +250,14 @@ ART_INLINE void art_depth_pixels(const art_gemm_pixels *t, unsigned nv, unsigned
 #error "no row list for this ART_GEMM_MR"
 #endif
 #if ART_GEMM_NV == 2
-#define ART_EACH_VECTORS(X) X(1) X(2)
 #define ART_EACH_TILE(X) ART_EACH_ROW(X, 1) ART_EACH_ROW(X, 2)
 #elif ART_GEMM_NV == 3
-#define ART_EACH_VECTORS(X) X(1) X(2) X(3)
 #define ART_EACH_TILE(X) ART_EACH_ROW(X, 1) ART_EACH_ROW(X, 2) ART_EACH_ROW(X, 3)
 #else
 #error "no vector list for this ART_GEMM_NV"
 #endif
 ART_EACH_TILE(ART_TILE)
-ART_EACH_VECTORS(ART_DEPTH)
+ART_EACH_DEPTH(ART_DEPTH)
 
 #define ART_ROWS_ENTRY(m, nv) [m - 1][nv - 1] = art_rows_##m##x##nv,
 #define ART_PIXELS_ENTRY(m, nv) [m - 1][nv - 1] = art_pixels_##m##x##nv,
@@ -269,15 +277,25 @@ static void art_pixels_any(const art_gemm_pixels *t) {
 }
 
 static void art_depth_rows_any(const art_gemm_rows *t) {
-    static void (*const table[ART_GEMM_NV])(const art_gemm_rows *) = {
-        ART_EACH_VECTORS(ART_DEPTH_ROWS_ENTRY)};
-    table[(t->n - 1) / ART_GEMM_WIDTH](t);
+    static void (*const table[ART_DEPTH_NV])(const art_gemm_rows *, unsigned,
+                                             unsigned) = {ART_EACH_DEPTH(ART_DEPTH_ROWS_ENTRY)};
+    for (unsigned column = 0; column < t->n; column += ART_DEPTH_NV * ART_GEMM_WIDTH) {
+        unsigned left = t->n - column, last = (left - 1) / ART_GEMM_WIDTH;
+        last = last < ART_DEPTH_NV ? last : ART_DEPTH_NV - 1;
+        unsigned rest = left - last * ART_GEMM_WIDTH;
+        table[last](t, column, rest < ART_GEMM_WIDTH ? rest : ART_GEMM_WIDTH);
+    }
 }
 
 static void art_depth_pixels_any(const art_gemm_pixels *t) {
-    static void (*const table[ART_GEMM_NV])(const art_gemm_pixels *) = {
-        ART_EACH_VECTORS(ART_DEPTH_PIXELS_ENTRY)};
-    table[(t->n - 1) / ART_GEMM_WIDTH](t);
+    static void (*const table[ART_DEPTH_NV])(const art_gemm_pixels *, unsigned,
+                                             unsigned) = {ART_EACH_DEPTH(ART_DEPTH_PIXELS_ENTRY)};
+    for (unsigned column = 0; column < t->n; column += ART_DEPTH_NV * ART_GEMM_WIDTH) {
+        unsigned left = t->n - column, last = (left - 1) / ART_GEMM_WIDTH;
+        last = last < ART_DEPTH_NV ? last : ART_DEPTH_NV - 1;
+        unsigned rest = left - last * ART_GEMM_WIDTH;
+        table[last](t, column, rest < ART_GEMM_WIDTH ? rest : ART_GEMM_WIDTH);
+    }
 }
 
 typedef float art_v4 __attribute__((vector_size(16)));

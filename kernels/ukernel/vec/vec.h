@@ -92,8 +92,8 @@ enum {
  * normalise ...  rows of n columns, ld apart in all arrays
  * maxpool_row    output row oh of one image: first maximum in window order, the last NaN wins over
  *                all; idx (may be NULL) is its place kh * kernel_w + kw. Padding never wins.
- * maxpool_grad_row, avgpool_grad_row  input row ih of one image, gathered over the windows that
- *                cover it in ascending order of output position
+ * maxpool_grad_row, avgpool_grad_row  input row ih of one image: +0 and what the windows that cover
+ *                it add, in ascending order of output position
  * avgpool_row    sum over the window in ascending order, then one division */
 
 #define ART_VEC(name, result, parameters) result(*name) parameters;

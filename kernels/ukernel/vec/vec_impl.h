@@ -13,8 +13,11 @@
 #define FN(name) level_##name
 #if defined(__clang__)
 #define IVDEP /* Clang compares the addresses at run time instead */
+#define SHORT_IVDEP
 #else
 #define IVDEP _Pragma("GCC ivdep")
+/* Where counting costs as much as the work: four registers a turn. */
+#define SHORT_IVDEP IVDEP _Pragma("GCC unroll 4")
 #endif
 #define INLINE static inline __attribute__((always_inline))
 
@@ -24,14 +27,20 @@ typedef float loose __attribute__((vector_size(4 * ART_VEC_WIDTH), aligned(4), m
 
 /* ---- element by element ---- */
 
+/* Read as integers, what becomes zero lies between -0, the least, and -infinity, and NaN and what
+ * is above zero lie over it: one comparison, which ARMv7's vectors may do as well. */
 static void FN(relu)(float *y, const float *x, size_t n) {
-    IVDEP for (size_t i = 0; i < n; i++) {
-        y[i] = x[i] <= 0.0f ? 0.0f : x[i]; /* false for NaN */
+    const int32_t minus_infinity = -0x800000;
+    SHORT_IVDEP for (size_t i = 0; i < n; i++) {
+        int32_t bits;
+        memcpy(&bits, &x[i], sizeof bits);
+        bits = bits > minus_infinity ? bits : 0;
+        memcpy(&y[i], &bits, sizeof bits);
     }
 }
 
 static void FN(relu_grad)(float *dx, const float *y, const float *dy, size_t n) {
-    IVDEP for (size_t i = 0; i < n; i++) {
+    SHORT_IVDEP for (size_t i = 0; i < n; i++) {
         float d = dy[i];
         dx[i] = y[i] > 0.0f ? d : 0.0f;
     }
@@ -50,13 +59,13 @@ static void FN(tanh_grad)(float *dx, const float *y, const float *dy, size_t n) 
 }
 
 static void FN(add)(float *y, const float *a, const float *b, size_t n) {
-    IVDEP for (size_t i = 0; i < n; i++) {
+    SHORT_IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = a[i] + b[i];
     }
 }
 
 static void FN(scale)(float *y, const float *x, float k, size_t n) {
-    IVDEP for (size_t i = 0; i < n; i++) {
+    SHORT_IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = x[i] * k;
     }
 }
@@ -366,171 +375,7 @@ static void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, siz
     }
 }
 
-/* ---- windows ---- */
-
-/* First and last window (in out positions) that cover padded coordinate `at` = in + pad. */
-INLINE int32_t first_window(int32_t at, int32_t kernel, int32_t stride, int32_t dil) {
-    int32_t reach = at - (kernel - 1) * dil;
-    return reach <= 0 ? 0 : (reach - 1) / stride + 1;
-}
-
-INLINE int32_t last_window(int32_t at, int32_t stride, int32_t out) {
-    return at / stride < out - 1 ? at / stride : out - 1;
-}
-
-INLINE void take_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n) {
-    if (idx) {
-        IVDEP for (size_t c = 0; c < n; c++) {
-            float v = x[c], m = y[c];
-            int take = (v > m) | (v != v);
-            y[c] = take ? v : m;
-            idx[c] = take ? place : idx[c];
-        }
-    } else {
-        IVDEP for (size_t c = 0; c < n; c++) {
-            float v = x[c], m = y[c];
-            y[c] = ((v > m) | (v != v)) ? v : m;
-        }
-    }
-}
-
-INLINE void start_maxima(float *y, uint8_t *idx, const float *x, uint8_t place, size_t n) {
-    for (size_t c = 0; c < n; c++) {
-        y[c] = x ? x[c] : -INFINITY;
-    }
-    if (idx) {
-        memset(idx, place, n);
-    }
-}
-
-static void FN(maxpool_row)(float *y, uint8_t *idx, const float *x, const art_vec_window *w,
-                            int32_t oh) {
-    const size_t n = w->channels;
-    for (int32_t ow = 0; ow < w->out_w; ow++) {
-        int started = 0;
-        for (int32_t kh = 0; kh < w->kernel_h; kh++) {
-            int32_t ih = oh * w->stride_h - w->pad_h + kh * w->dil_h;
-            if (ih < 0 || ih >= w->in_h) {
-                continue;
-            }
-            for (int32_t kw = 0; kw < w->kernel_w; kw++) {
-                int32_t iw = ow * w->stride_w - w->pad_w + kw * w->dil_w;
-                if (iw < 0 || iw >= w->in_w) {
-                    continue;
-                }
-                const float *from = x + ((size_t)ih * (size_t)w->in_w + (size_t)iw) * n;
-                uint8_t place = (uint8_t)(kh * w->kernel_w + kw);
-                if (started) {
-                    take_maxima(y, idx, from, place, n);
-                } else {
-                    start_maxima(y, idx, from, place, n);
-                }
-                started = 1;
-            }
-        }
-        if (!started) {
-            start_maxima(y, idx, NULL, ART_VEC_NO_PLACE, n);
-        }
-        y += n;
-        idx = idx ? idx + n : NULL;
-    }
-}
-
-INLINE void collect_maxima(float *dx, const float *dy, const uint8_t *idx, uint8_t place,
-                           int started, size_t n) {
-    if (started) {
-        IVDEP for (size_t c = 0; c < n; c++) {
-            float d = dy[c];
-            dx[c] += idx[c] == place ? d : 0.0f;
-        }
-    } else {
-        IVDEP for (size_t c = 0; c < n; c++) {
-            float d = dy[c];
-            dx[c] = idx[c] == place ? d : 0.0f;
-        }
-    }
-}
-
-static void FN(maxpool_grad_row)(float *dx, const float *dy, const uint8_t *idx,
-                                 const art_vec_window *w, int32_t ih) {
-    const size_t n = w->channels;
-    const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
-    for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
-        const int32_t v = iw + w->pad_w, ow1 = last_window(v, w->stride_w, w->out_w);
-        int started = 0;
-        for (int32_t oh = first_window(h, w->kernel_h, w->stride_h, w->dil_h); oh <= oh1; oh++) {
-            int32_t down = h - oh * w->stride_h;
-            for (int32_t ow = first_window(v, w->kernel_w, w->stride_w, w->dil_w); ow <= ow1;
-                 ow++) {
-                int32_t right = v - ow * w->stride_w;
-                if ((w->dil_h > 1 && down % w->dil_h) || (w->dil_w > 1 && right % w->dil_w)) {
-                    continue;
-                }
-                size_t at = ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
-                int32_t kh = w->dil_h > 1 ? down / w->dil_h : down;
-                int32_t kw = w->dil_w > 1 ? right / w->dil_w : right;
-                collect_maxima(dx, dy + at, idx + at, (uint8_t)(kh * w->kernel_w + kw), started, n);
-                started = 1;
-            }
-        }
-        if (!started) {
-            memset(dx, 0, n * sizeof *dx);
-        }
-    }
-}
-
-/* Part of window `o` inside the image: [*from, *to). */
-INLINE void inner_part(int32_t o, int32_t kernel, int32_t stride, int32_t pad, int32_t in,
-                       int32_t *from, int32_t *to) {
-    int32_t start = o * stride - pad;
-    *from = start < 0 ? 0 : start;
-    *to = start + kernel > in ? in : start + kernel;
-}
-
-static void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, int32_t oh) {
-    const size_t n = w->channels;
-    int32_t h0, h1, w0, w1;
-    inner_part(oh, w->kernel_h, w->stride_h, w->pad_h, w->in_h, &h0, &h1);
-    for (int32_t ow = 0; ow < w->out_w; ow++, y += n) {
-        inner_part(ow, w->kernel_w, w->stride_w, w->pad_w, w->in_w, &w0, &w1);
-        memset(y, 0, n * sizeof *y);
-        for (int32_t ih = h0; ih < h1; ih++) {
-            for (int32_t iw = w0; iw < w1; iw++) {
-                const float *from = x + ((size_t)ih * (size_t)w->in_w + (size_t)iw) * n;
-                IVDEP for (size_t c = 0; c < n; c++) {
-                    y[c] += from[c];
-                }
-            }
-        }
-        float count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
-                                           : (float)(h1 - h0) * (float)(w1 - w0);
-        IVDEP for (size_t c = 0; c < n; c++) {
-            y[c] /= count;
-        }
-    }
-}
-
-static void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_window *w, int32_t ih) {
-    const size_t n = w->channels;
-    const int32_t h = ih + w->pad_h, oh1 = last_window(h, w->stride_h, w->out_h);
-    for (int32_t iw = 0; iw < w->in_w; iw++, dx += n) {
-        const int32_t v = iw + w->pad_w, ow1 = last_window(v, w->stride_w, w->out_w);
-        memset(dx, 0, n * sizeof *dx);
-        for (int32_t oh = first_window(h, w->kernel_h, w->stride_h, 1); oh <= oh1; oh++) {
-            int32_t h0, h1, w0, w1;
-            inner_part(oh, w->kernel_h, w->stride_h, w->pad_h, w->in_h, &h0, &h1);
-            for (int32_t ow = first_window(v, w->kernel_w, w->stride_w, 1); ow <= ow1; ow++) {
-                inner_part(ow, w->kernel_w, w->stride_w, w->pad_w, w->in_w, &w0, &w1);
-                float count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
-                                                   : (float)(h1 - h0) * (float)(w1 - w0);
-                const float *from = dy + ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
-                IVDEP for (size_t c = 0; c < n; c++) {
-                    dx[c] += from[c] / count;
-                }
-            }
-        }
-    }
-}
+#include "ukernel/vec/vec_pool.h"
 
 #define ART_VEC(name, result, parameters) .name = FN(name),
 const art_vec_kernels ART_PASTE(art_vec_, ART_VEC_LEVEL) = {

@@ -5,4 +5,5 @@
  * uses NEON for floats only where it may break this rule), integers and copies by NEON. */
 #define ART_VEC_LEVEL neon_a32
 #define ART_VEC_WIDTH 4
+#define ART_VEC_COMPARE_BITS
 #include "ukernel/vec/vec_impl.h"
