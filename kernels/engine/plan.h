@@ -39,10 +39,10 @@ typedef struct art_storage {
 typedef struct art_storages {
     art_storage *storage;
     uint32_t n;
-    uint32_t *of;      /* tensor -> its storage */
-    uint32_t *version; /* while checking: `writes` of the storage when this tensor was written */
-    uint64_t *order;   /* the low 32 bits are storages in ascending order of offset; while
-                        * checking: 1 for a filled slot of the accumulator */
+    uint32_t *of;         /* tensor -> its storage */
+    uint32_t *version;    /* while checking: `writes` of the storage when this tensor was written */
+    uint64_t *order;      /* the low 32 bits are storages in ascending order of offset; while
+                           * checking: 1 for a filled slot of the accumulator */
     uint32_t accumulator; /* while checking: holds this phase's gradient norms, or ART_PLAN_NONE */
     uint32_t filled;      /* while checking: its filled slots */
 } art_storages;

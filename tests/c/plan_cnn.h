@@ -36,8 +36,8 @@ static inline void cnn_conv_layout(plan_builder *pb, uint32_t id, uint32_t out, 
 static inline void cnn_parameters(cnn *n) {
     plan_builder *pb = &n->pb;
     const uint32_t user3[7] = {CNN_OUT, CNN_MID};
-    n->w1 = pb_parameter_with(pb, "conv1.weight", "exp_avg", PB_DIMS(1, 3, 3, CNN_IN, CNN_MID),
-                              0.2f);
+    n->w1 =
+        pb_parameter_with(pb, "conv1.weight", "exp_avg", PB_DIMS(1, 3, 3, CNN_IN, CNN_MID), 0.2f);
     n->b1 = pb_parameter(pb, "conv1.bias", PB_DIMS(CNN_MID), 0.2f);
     n->gamma = pb_parameter(pb, "bn1.weight", PB_DIMS(CNN_MID), 1.0f);
     n->beta = pb_parameter(pb, "bn1.bias", PB_DIMS(CNN_MID), 0.1f);
