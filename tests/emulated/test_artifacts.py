@@ -101,6 +101,9 @@ def test_extension_is_compiled_from_nothing_of_this_machine(name: str) -> None:
         assert set(re.findall(r"-I(\S+)", line)) == own
         assert "native" not in line
     assert "x86_64" not in log
+    # Its metadata is its own too: another build may be writing that of the tree.
+    assert f"writing {ROOT / 'build' / name / 'wheel' / 'armtrain.egg-info'}/PKG-INFO" in log
+    assert "writing armtrain.egg-info" not in log
 
 
 def test_equal_sources_give_equal_files(monkeypatch: pytest.MonkeyPatch) -> None:

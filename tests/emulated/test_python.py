@@ -181,6 +181,16 @@ def test_arch_01_doctor_names_the_kernels(installed: Installed, model: str) -> N
     assert facts["isa"].startswith({32: "armv7l+neon", 64: "aarch64+neon"}[facts["userland_bits"]])
 
 
+def test_bytecode_is_kept_out_of_the_system(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiled once and not at every start, even where this machine's Python keeps none."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    for installed in SYSTEMS:
+        code = "import armtrain.memory; print(armtrain.memory.__cached__)"
+        kept = Path(output_of([python_of(installed), "-c", code]).strip())
+        assert kept.is_file()
+        assert kept.is_relative_to(installed.folder / "bytecode")
+
+
 @pytest.mark.parametrize("installed", SYSTEMS, ids=NAMES)
 def test_bld_07_the_system_is_left_alone(installed: Installed) -> None:
     """Installing into a folder of its own changes nothing in a system that manages its Python."""
