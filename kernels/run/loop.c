@@ -17,13 +17,22 @@ static void remember(int number) {
     stop_signal = number;
 }
 
+/* What was ignored at the start stays ignored: so a shell's `&` and nohup start what shall outlive
+ * them. */
+static void catch_unless_ignored(int number, const struct sigaction *action) {
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+        sigaction(number, action, NULL);
+    }
+}
+
 void run_catch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = remember;
     action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_unless_ignored(SIGINT, &action);
+    catch_unless_ignored(SIGTERM, &action);
     /* A full disk or a file size limit is an error of one write, not the end of the process. */
     action.sa_handler = SIG_IGN;
     action.sa_flags = 0;
