@@ -97,8 +97,12 @@ class Engine:
     def load_safetensors(self, path: str | PathLike[str]) -> None:
         """Read weights and buffers."""
 
-    def checkpoint_save(self, directory: str | PathLike[str], keep: int) -> None:
-        """Write a checkpoint and remove all but the newest `keep`."""
+    def checkpoint_save(self, directory: str | PathLike[str], keep: int, held: int = -1) -> None:
+        """Write a checkpoint and remove all but the newest `keep`.
+
+        `held` is the directory's open and locked descriptor: another directory of that name is
+        refused. Without it a missing directory is made.
+        """
 
     def checkpoint_load(self, directory: str | PathLike[str]) -> str:
         """Load the newest intact checkpoint; return one line per file that was skipped."""

@@ -277,15 +277,15 @@ cdef class Engine:
             status = art_engine_load_safetensors(self.engine, place, &err)
         self._leave(status, &err)
 
-    def checkpoint_save(self, directory, keep):
+    def checkpoint_save(self, directory, keep, held=-1):
         cdef art_error err
-        cdef int status
+        cdef int status, descriptor = held
         cdef uint32_t kept = keep
         cdef bytes text = _text(os.fsencode(directory), "path")
         cdef const char *place = text
         self.enter()
         with nogil:
-            status = art_checkpoint_save(self.engine, place, kept, &err)
+            status = art_checkpoint_save_held(self.engine, place, descriptor, kept, &err)
         self._leave(status, &err)
 
     def checkpoint_load(self, directory):

@@ -74,8 +74,8 @@ cdef extern from "armtrain.h" nogil:
     art_status art_engine_save_safetensors(const art_engine *engine, const char *path,
                                            art_error *err)
     art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err)
-    art_status art_checkpoint_save(const art_engine *engine, const char *directory, uint32_t keep,
-                                   art_error *err)
+    art_status art_checkpoint_save_held(const art_engine *engine, const char *directory, int held,
+                                        uint32_t keep, art_error *err)
     art_status art_checkpoint_load(art_engine *engine, const char *directory, char *note,
                                    size_t note_bytes, art_error *err)
     void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,

@@ -59,7 +59,7 @@ static art_status save(run_loop *l, art_error *err) {
         return ART_OK;
     }
     store_state(l);
-    return art_checkpoint_save(l->engine, l->options->checkpoint, ART_CKPT_KEEP, err);
+    return art_checkpoint_save_held(l->engine, l->options->checkpoint, l->lock, ART_CKPT_KEEP, err);
 }
 
 /* Does DIR hold checkpoints? A directory that is missing holds none. */
@@ -108,14 +108,14 @@ static art_status resume(run_loop *l, art_error *err) {
 
 static art_status prepare_directory(run_loop *l, art_error *err) {
     const run_options *o = l->options;
-    bool found;
+    bool found, locked;
     uint64_t step = 0;
     if (o->checkpoint == NULL) {
         return ART_OK;
     }
     ART_TRY(art_dir_make(o->checkpoint, err));
-    ART_TRY(art_dir_lock(o->checkpoint, &l->lock, err));
-    if (l->lock < 0) {
+    ART_TRY(art_dir_lock(o->checkpoint, &l->lock, &locked, err));
+    if (!locked) {
         run_note(o, "note: the file system of %s has no locks: start no second run there",
                  o->checkpoint);
     }

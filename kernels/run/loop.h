@@ -22,7 +22,7 @@ typedef struct run_loop {
     uint64_t epochs;   /* completed by this process */
     run_record record; /* of the last of them */
     int log;
-    int lock;    /* of the checkpoint directory, -1: none */
+    int lock;    /* the checkpoint directory, open and locked; -1: none */
     int stopped; /* the signal that ended the run, 0: none */
 } run_loop;
 
