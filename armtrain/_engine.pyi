@@ -34,6 +34,8 @@ class Engine:
         For tests: fill bytes that hold no value with NaN around every step.
     ignore_memory : bool
         Open without comparing the arena with free memory.
+    beside_bytes : int
+        What the caller takes beside the arena later; it must fit too.
 
     Raises
     ------
@@ -54,6 +56,7 @@ class Engine:
         kernel_level: str | None = None,
         poison: bool = False,
         ignore_memory: bool = False,
+        beside_bytes: int = 0,
     ) -> None: ...
     def close(self) -> None:
         """Stop the threads and unmap the arena; later calls raise EngineError."""

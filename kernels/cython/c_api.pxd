@@ -20,6 +20,7 @@ cdef extern from "armtrain.h" nogil:
         uint32_t poison
         const char *kernel_level
         uint32_t ignore_memory
+        uint64_t beside_bytes
 
     ctypedef struct art_run_state:
         uint64_t seed
@@ -86,6 +87,10 @@ cdef extern from "armtrain.h" nogil:
 cdef extern from "core/cpu.h" nogil:
     uint32_t art_cpu_features()
     unsigned int art_cpu_usable()
+
+
+cdef extern from "core/memory.h" nogil:
+    uint64_t art_memory_available(const char **limit)
 
 
 cdef extern from "core/crc32.h" nogil:

@@ -37,6 +37,7 @@ typedef struct art_options {
     uint32_t poison;          /* tests: fill bytes that are not live with NaN around every step */
     const char *kernel_level; /* NULL: best of this processor; else a level name */
     uint32_t ignore_memory;   /* 1: do not compare the arena with free memory */
+    uint64_t beside_bytes;    /* of the caller, not taken yet: they must fit beside the arena */
 } art_options;
 
 /* Where a training run stands; stored in checkpoints, everything that a resume needs. */
