@@ -34,6 +34,8 @@ class Engine:
         For tests: fill bytes that hold no value with NaN around every step.
     ignore_memory : bool
         Open without comparing the arena with free memory.
+    beside_bytes : int
+        What the caller takes beside the arena later; it must fit too.
 
     Raises
     ------
@@ -54,6 +56,7 @@ class Engine:
         kernel_level: str | None = None,
         poison: bool = False,
         ignore_memory: bool = False,
+        beside_bytes: int = 0,
     ) -> None: ...
     def close(self) -> None:
         """Stop the threads and unmap the arena; later calls raise EngineError."""
@@ -97,8 +100,12 @@ class Engine:
     def load_safetensors(self, path: str | PathLike[str]) -> None:
         """Read weights and buffers."""
 
-    def checkpoint_save(self, directory: str | PathLike[str], keep: int) -> None:
-        """Write a checkpoint and remove all but the newest `keep`."""
+    def checkpoint_save(self, directory: str | PathLike[str], keep: int, held: int = -1) -> None:
+        """Write a checkpoint and remove all but the newest `keep`.
+
+        `held` is the directory's open and locked descriptor: another directory of that name is
+        refused. Without it a missing directory is made.
+        """
 
     def checkpoint_load(self, directory: str | PathLike[str]) -> str:
         """Load the newest intact checkpoint; return one line per file that was skipped."""

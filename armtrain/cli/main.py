@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from resource import getrlimit
 
 from armtrain import __version__
 from armtrain.cli import (
@@ -31,6 +33,7 @@ from armtrain.cli.parser import Parser, UsageExit
 from armtrain.cli.targets import check_files
 from armtrain.errors import ArmtrainError
 from armtrain.files import explain
+from armtrain.runtime.measure import read_memory
 
 __all__ = ["build_parser", "main"]
 
@@ -101,7 +104,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, ArmtrainError):
         return str(error), error.exit_code
     if isinstance(error, MemoryError):
-        return f"memory is exhausted ({error}); plan with a smaller batch", 3
+        return _explain_memory(error), 3
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         return f"{where}{explain(error)}", 4
@@ -109,6 +112,22 @@ def _explain(error: Exception) -> tuple[str, int]:
         f"this is a defect in armtrain ({type(error).__name__}: {error}); "
         f"{_TRACEBACK}=1 in the environment shows where",
         1,
+    )
+
+
+def _explain_memory(error: MemoryError) -> str:
+    """Return what was asked for, where Python says so, and what this process has and may have."""
+    asked = f" ({error})" if str(error) else ""
+    now = read_memory()
+    limits = [
+        f"{name} is {soft} bytes"
+        for name in ("RLIMIT_AS", "RLIMIT_DATA")
+        if (soft := getrlimit(getattr(resource, name))[0]) != resource.RLIM_INFINITY
+    ]
+    bounds = "; ".join(limits) or "no limit of this process is set, the machine's memory is used up"
+    return (
+        f"memory is exhausted{asked}: the process has {now.resident_bytes} bytes resident, at most "
+        f"{now.peak_bytes}; {bounds}: plan with a smaller batch, or raise the limit (ulimit -v, -d)"
     )
 
 

@@ -18,7 +18,7 @@ from armtrain.errors import DataError
 __all__ = ["check_float_dtype", "check_label_dtype", "read_float32", "scan_labels"]
 
 _SCALE = np.float32(255)
-_CHUNK = 65536
+_CHUNK = 8192
 _MAX_DISTINCT = 256
 
 

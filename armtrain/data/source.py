@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.closing import Closing
-from armtrain.data.columns import Column, Rows
+from armtrain.data.columns import Column, FileColumn, Rows
 from armtrain.data.convert import check_float_dtype, check_label_dtype, read_float32, scan_labels
 from armtrain.errors import DataError, ShapeError
 
@@ -92,6 +92,13 @@ def _shape_hint(have: tuple[int, ...], want: tuple[int, ...]) -> str:
     return f"reshape the data, or plan with input_shape={have} (--input-shape {option})"
 
 
+def _scratch_bytes(column: Column, n: int) -> int:
+    """Return the bytes for n rows in the column's type, and of the copy that arrays make first."""
+    converted = column.dtype != np.dtype(np.float32)
+    copied = not isinstance(column, FileColumn)
+    return (converted + copied) * n * prod(column.row_shape) * column.dtype.itemsize
+
+
 class TableSource(Closing):
     """Samples from two columns, inputs and targets; `y` may be missing for predictions."""
 
@@ -155,6 +162,18 @@ class TableSource(Closing):
             target[...] = raw.reshape(target.shape)
         else:
             read_float32(self.y, rows, target, self._scratch("y", self.y, len(rows)))
+
+    def scratch_bytes(self, n: int) -> int:
+        """Return the bytes that reading n samples takes beside the caller's buffers."""
+        columns = [self.x] if self.y is None else [self.x, self.y]
+        return sum(_scratch_bytes(column, n) for column in columns)
+
+    def touch(self, n: int) -> None:
+        """Make the kept buffers for reading n samples, all their pages in memory."""
+        for key, column in (("x", self.x), ("y", self.y)):
+            kept = None if column is None else self._scratch(key, column, n)
+            if kept is not None:
+                kept.fill(0)
 
     def _scratch(self, key: str, column: Column, n: int) -> NDArray[Any] | None:
         """Return a kept buffer of the column's own type, None where float32 needs none."""

@@ -34,12 +34,12 @@ class Buffers:
     """
 
     def __init__(self, batch_size: int, expected: Expected) -> None:
-        """Allocate the buffers."""
-        self.x = np.empty((batch_size, *expected.input_shape), np.float32)
-        self.target: NDArray[Any] = np.empty(
-            (batch_size, *expected.target_shape), expected.target_dtype
+        """Allocate the buffers; writing them takes their pages now, not in the first step."""
+        self.x = np.full((batch_size, *expected.input_shape), 0, np.float32)
+        self.target: NDArray[Any] = np.full(
+            (batch_size, *expected.target_shape), 0, expected.target_dtype
         )
-        self.rows = np.empty(batch_size, np.uint64)
+        self.rows = np.full(batch_size, 0, np.uint64)
         self._turn = threading.RLock()
         self._owner = os.getpid()
 

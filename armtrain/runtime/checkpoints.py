@@ -28,8 +28,10 @@ KEEP = 2
 
 
 @contextmanager
-def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Iterator[None]:
+def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Iterator[int]:
     """Make the checkpoint directory and keep every other run out of it while the block runs.
+
+    Yields the directory's descriptor, for the engine to compare with what has the name later.
 
     The lock is the kernel's (flock of the directory itself, as in `armtrain-run`): it leaves no
     file and ends with the process, also when that is killed. Where the file system has no locks, a
@@ -63,7 +65,7 @@ def hold_directory(directory: str | os.PathLike[str], progress: Progress) -> Ite
     except OSError:
         progress.note(f"note: the file system of {name} has no locks: start no second run there")
     try:
-        yield
+        yield descriptor
     finally:
         with suppress(OSError):  # closing alone leaves it to children that were forked meanwhile
             fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -73,12 +73,13 @@ class TrainingLoop:
         self._arena_bytes = int(info["arena_bytes"])
         self._seconds = 0.0
         self._trained = 0
+        self._held = -1
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
         if options.checkpoint is None:
             return self._run(train, validation, options)
-        with hold_directory(options.checkpoint, self._progress):
+        with hold_directory(options.checkpoint, self._progress) as self._held:
             return self._run(train, validation, options)
 
     def _run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
@@ -220,7 +221,7 @@ class TrainingLoop:
         """Write a checkpoint if the run has a directory for them."""
         if options.checkpoint is not None:
             state.put(self._engine)
-            self._engine.checkpoint_save(os.fspath(options.checkpoint), KEEP)
+            self._engine.checkpoint_save(os.fspath(options.checkpoint), KEEP, self._held)
 
     def _stop(self, state: RunState | None, options: FitOptions) -> None:
         """Say where a stopped run continues; `state` still needs its checkpoint."""

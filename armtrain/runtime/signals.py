@@ -2,7 +2,8 @@
 
 While a run is guarded, the first SIGINT or SIGTERM only raises a flag that the loop reads after
 each step. When the guard ends, the previous handlers are back and the signal takes its normal
-course. A second one takes its normal course at once.
+course. A second one takes its normal course at once. What was ignored before stays ignored: that is
+how a shell's `&` and `nohup` start what shall outlive them.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ class StopGuard:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopGuard:
-        """Take over the signals."""
+        """Take over the signals that are not ignored."""
         if threading.current_thread() is threading.main_thread():
             for number in _SIGNALS:
-                self._previous[number] = signal.signal(number, self._remember)
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._previous[number] = signal.signal(number, self._remember)
         return self
 
     def __exit__(

@@ -35,6 +35,7 @@ from armtrain.runtime.history import Evaluation, History
 from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
 from armtrain.runtime.progress import Progress
+from armtrain.runtime.room import OPEN_BYTES, buffer_bytes, take_room
 from armtrain.values import integer
 
 __all__ = ["Trainer"]
@@ -67,7 +68,7 @@ class Trainer:
     PlanError
         The plan is damaged or inconsistent.
     DoesNotFitError
-        The arena does not fit into free memory or the control group's limit.
+        The arena and a batch do not fit into free memory or the control group's limit.
     EngineError
         More threads than planned, an unknown kernel level, or a processor that lacks it; later,
         any use in a process forked from this one.
@@ -100,7 +101,11 @@ class Trainer:
         module = engine_module()
         self._meter = PeakMeter()
         self._engine = module.Engine(
-            content, seed=self.seed, threads=threads, kernel_level=kernel_level
+            content,
+            seed=self.seed,
+            threads=threads,
+            kernel_level=kernel_level,
+            beside_bytes=buffer_bytes(self.plan.program) + OPEN_BYTES,
         )
         self._engine.initialize()
         self._shuffle = module.shuffle
@@ -185,6 +190,8 @@ class Trainer:
         ------
         DataError, ShapeError
             The data do not suit the plan; nothing was trained.
+        DoesNotFitError
+            Memory lacks for converting batches; nothing was trained.
         NonFiniteError
             A loss or weight stopped being finite; checkpoints are as they were. A loss that is not
             finite has changed no weight and no optimizer state, but running statistics of batch
@@ -192,7 +199,8 @@ class Trainer:
         StorageError
             A checkpoint or log could not be read or written, or another run uses the directory.
         KeyboardInterrupt
-            After Ctrl-C, once a checkpoint is written.
+            After Ctrl-C, once a checkpoint is written. SIGTERM ends the process then. Signals that
+            are ignored stay so, and after a handler of your own `fit` returns what it trained.
         """
         options = fit_options(epochs, checkpoint, checkpoint_every, resume, log)
         shown = progress_of(progress)
@@ -200,6 +208,7 @@ class Trainer:
             source = self._open(stack, train, targets=True)
             held_out = None if validation is None else self._open(stack, validation, targets=True)
             check_smallest_batch(self.plan.program, source.count)
+            take_room(engine_module(), self.plan.batch_size, source, held_out)
             for opened in (source, held_out):
                 for note in opened.notes if opened else ():
                     shown.note(f"note: {note}")
@@ -218,6 +227,7 @@ class Trainer:
         """Return mean loss and accuracy over data; nothing is trained."""
         with ExitStack() as stack:
             source = self._open(stack, data, targets=True)
+            take_room(engine_module(), self.plan.batch_size, source)
             result = evaluate_source(
                 self._engine,
                 self._buffers,

@@ -67,6 +67,18 @@ static uint64_t mapped_bytes(int index) {
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Page tables have eight bytes a page and at most four levels; a thread has a stack of 16 KiB in
+ * the kernel and some records of its own. */
+#define TABLE_LEVELS 4
+#define TABLE_ENTRY_BYTES 8
+#define THREAD_KERNEL_BYTES (32u << 10)
+
+uint64_t art_memory_kernel_bytes(uint64_t bytes, unsigned threads) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return bytes / page * TABLE_ENTRY_BYTES + TABLE_LEVELS * page +
+           (uint64_t)threads * THREAD_KERNEL_BYTES;
+}
+
 uint64_t art_memory_available(const char **limit) {
     char text[1024];
     tightest best = {UINT64_MAX, "no limit known"};

@@ -9,4 +9,8 @@
  * process has mapped. *limit names it. UINT64_MAX when nothing is known. */
 uint64_t art_memory_available(const char **limit);
 
+/* What the kernel takes for itself, and counts as this process's, to map `bytes` and to run
+ * `threads` more threads. */
+uint64_t art_memory_kernel_bytes(uint64_t bytes, unsigned threads);
+
 #endif

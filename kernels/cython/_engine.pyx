@@ -85,7 +85,7 @@ cdef class Engine:
         self.owner = getpid()
 
     def __init__(self, plan, *, seed=0, threads=0, kernel_level=None, poison=False,
-                 ignore_memory=False):
+                 ignore_memory=False, beside_bytes=0):
         cdef art_error err
         cdef art_options options
         cdef _Buffer content = _Buffer(plan)
@@ -98,6 +98,7 @@ cdef class Engine:
         options.threads = threads
         options.poison = bool(poison)
         options.ignore_memory = bool(ignore_memory)
+        options.beside_bytes = beside_bytes
         if level is not None:
             options.kernel_level = level
         with nogil:
@@ -277,15 +278,15 @@ cdef class Engine:
             status = art_engine_load_safetensors(self.engine, place, &err)
         self._leave(status, &err)
 
-    def checkpoint_save(self, directory, keep):
+    def checkpoint_save(self, directory, keep, held=-1):
         cdef art_error err
-        cdef int status
+        cdef int status, descriptor = held
         cdef uint32_t kept = keep
         cdef bytes text = _text(os.fsencode(directory), "path")
         cdef const char *place = text
         self.enter()
         with nogil:
-            status = art_checkpoint_save(self.engine, place, kept, &err)
+            status = art_checkpoint_save_held(self.engine, place, descriptor, kept, &err)
         self._leave(status, &err)
 
     def checkpoint_load(self, directory):
@@ -369,6 +370,13 @@ def cpu_features():
 def usable_cpus():
     """Return how many processors this process may use."""
     return art_cpu_usable()
+
+
+def memory_available():
+    """Return the bytes that this process can still get and the name of the limit that says so."""
+    cdef const char *limit
+    cdef uint64_t available = art_memory_available(&limit)
+    return available, limit.decode()
 
 
 def crc32(data):

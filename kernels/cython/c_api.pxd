@@ -20,6 +20,7 @@ cdef extern from "armtrain.h" nogil:
         uint32_t poison
         const char *kernel_level
         uint32_t ignore_memory
+        uint64_t beside_bytes
 
     ctypedef struct art_run_state:
         uint64_t seed
@@ -74,8 +75,8 @@ cdef extern from "armtrain.h" nogil:
     art_status art_engine_save_safetensors(const art_engine *engine, const char *path,
                                            art_error *err)
     art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err)
-    art_status art_checkpoint_save(const art_engine *engine, const char *directory, uint32_t keep,
-                                   art_error *err)
+    art_status art_checkpoint_save_held(const art_engine *engine, const char *directory, int held,
+                                        uint32_t keep, art_error *err)
     art_status art_checkpoint_load(art_engine *engine, const char *directory, char *note,
                                    size_t note_bytes, art_error *err)
     void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,
@@ -86,6 +87,10 @@ cdef extern from "armtrain.h" nogil:
 cdef extern from "core/cpu.h" nogil:
     uint32_t art_cpu_features()
     unsigned int art_cpu_usable()
+
+
+cdef extern from "core/memory.h" nogil:
+    uint64_t art_memory_available(const char **limit)
 
 
 cdef extern from "core/crc32.h" nogil:

@@ -107,7 +107,7 @@ static art_status open_parts(art_engine *engine, const art_options *options, art
     ART_TRY(art_plan_load(&engine->plan, engine->plan.header, err));
     ART_TRY(art_plan_check(&engine->plan, &engine->storages, engine->io, err));
     ART_TRY(choose_level(engine, options->kernel_level, err));
-    ART_TRY(art_arena_open(engine, options->ignore_memory != 0, err));
+    ART_TRY(art_arena_open(engine, options, err));
     return start_pool(engine, options->threads, err);
 }
 

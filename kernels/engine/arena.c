@@ -11,14 +11,28 @@
 /* Words of memory that holds no value: a quiet NaN in every float32, a NaN in every float64. */
 #define POISON 0x7fc00000u
 
-art_status art_arena_open(art_engine *engine, bool ignore_memory, art_error *err) {
+/* Refuse what would end the process later: the kernel kills for a page that it cannot give. */
+static art_status check_memory(const art_engine *engine, uint64_t beside, art_error *err) {
+    const art_plan_header *header = engine->plan.header;
+    const char *limit;
+    uint64_t arena = header->arena_bytes, available = art_memory_available(&limit);
+    uint64_t kernel = art_memory_kernel_bytes(arena, header->threads - 1), rest;
+    bool fits = !__builtin_add_overflow(kernel, beside, &rest) && arena <= available &&
+                rest <= available - arena;
+    ART_FAIL_IF(!fits, err, ART_MEMORY_LIMIT,
+                "the plan's arena needs %llu bytes, the kernel %llu for its pages and threads, the "
+                "program %llu for batches and its work, but %s leaves %llu: plan with a smaller "
+                "batch, a budget below that, or raise the limit",
+                (unsigned long long)arena, (unsigned long long)kernel, (unsigned long long)beside,
+                limit, (unsigned long long)available);
+    return ART_OK;
+}
+
+art_status art_arena_open(art_engine *engine, const art_options *options, art_error *err) {
     size_t bytes = (size_t)engine->plan.header->arena_bytes;
-    const char *limit = "";
-    uint64_t available = ignore_memory ? UINT64_MAX : art_memory_available(&limit);
-    ART_FAIL_IF(bytes > available, err, ART_MEMORY_LIMIT,
-                "the plan's arena needs %zu bytes but %s leaves %llu: plan with a smaller batch, "
-                "a budget below that, or raise the limit",
-                bytes, limit, (unsigned long long)available);
+    if (options->ignore_memory == 0) {
+        ART_TRY(check_memory(engine, options->beside_bytes, err));
+    }
     void *arena = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ART_FAIL_IF(arena == MAP_FAILED, err, ART_MEMORY_MAP,
                 "the arena of %zu bytes could not be mapped (%s): plan with a smaller batch or a "

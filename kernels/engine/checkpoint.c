@@ -210,11 +210,16 @@ static art_status sweep(const char *path, art_error *err) {
 
 art_status art_checkpoint_save(const art_engine *engine, const char *dir, uint32_t keep,
                                art_error *err) {
+    return art_checkpoint_save_held(engine, dir, -1, keep, err);
+}
+
+art_status art_checkpoint_save_held(const art_engine *engine, const char *dir, int held,
+                                    uint32_t keep, art_error *err) {
     char path[ART_PATH_MAX];
     ART_TRY(art_engine_check_ready(engine, err));
     ART_TRY(art_engine_check_kept(engine, err));
     ART_TRY(art_ckpt_path(dir, engine->state.step, path, err));
-    ART_TRY(art_dir_make(dir, err));
+    ART_TRY(held < 0 ? art_dir_make(dir, err) : art_dir_check_held(dir, held, err));
     ART_TRY(sweep(dir, err));
     ART_TRY(write_file(engine, path, err));
     prune(dir, engine->state.step, keep == 0 ? ART_CKPT_KEEP : keep);

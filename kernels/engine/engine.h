@@ -81,8 +81,9 @@ art_status art_engine_check_kept(const art_engine *engine, art_error *err);
 art_status art_engine_execute(art_engine *engine, uint32_t first, uint32_t last, uint32_t n,
                               art_error *err);
 
-/* Compare the arena with what the machine and its limits leave, map it and touch every page. */
-art_status art_arena_open(art_engine *engine, bool ignore_memory, art_error *err);
+/* Compare the arena, what the kernel needs for it and options->beside_bytes with what the machine
+ * and its limits leave, then map it and touch every page. */
+art_status art_arena_open(art_engine *engine, const art_options *options, art_error *err);
 void art_arena_close(art_engine *engine);
 
 /* Fill every byte that holds no value at `step` with NaNs; step == n_steps: all but kept ones. */

@@ -90,9 +90,12 @@ art_status art_dir_make(const char *path, art_error *err);
 /* May files be created in the directory? Leaves nothing behind; errno tells why not. */
 bool art_dir_takes_files(int dir_fd);
 /* Hold the directory alone until *fd is closed, at the latest when the process ends, however it
- * ends. Nothing is written. *fd is -1 where the file system has no locks. Both front ends lock the
- * directory itself (flock), so that they see each other. */
-art_status art_dir_lock(const char *path, int *fd, art_error *err);
+ * ends. Nothing is written. *locked is false where the file system has no locks: then *fd only
+ * keeps the directory open. Both front ends lock the directory itself (flock), so that they see
+ * each other. */
+art_status art_dir_lock(const char *path, int *fd, bool *locked, art_error *err);
+/* ART_IO unless `path` still names the directory that is open as `fd`. */
+art_status art_dir_check_held(const char *path, int fd, art_error *err);
 /* Remove temporary files for targets whose name starts with `prefix` and whose writer is dead. */
 void art_dir_sweep(int dir_fd, const char *prefix);
 

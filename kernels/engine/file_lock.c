@@ -55,8 +55,9 @@ static long find_holder(int directory) {
     return process;
 }
 
-art_status art_dir_lock(const char *path, int *fd, art_error *err) {
+art_status art_dir_lock(const char *path, int *fd, bool *locked, art_error *err) {
     char who[40] = "";
+    *locked = false;
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ART_FAIL_IF(*fd < 0, err, ART_IO, "cannot open the directory %s: %s; %s", path, strerror(errno),
                 art_errno_advice(errno));
@@ -64,18 +65,34 @@ art_status art_dir_lock(const char *path, int *fd, art_error *err) {
         if (errno == EINTR) {
             continue;
         }
-        bool taken = errno == EWOULDBLOCK;
-        long process = taken ? find_holder(*fd) : 0;
+        if (errno != EWOULDBLOCK) {
+            return ART_OK;
+        }
+        long process = find_holder(*fd);
         close(*fd);
         *fd = -1;
         if (process > 0) {
             snprintf(who, sizeof who, " (process %ld)", process);
         }
-        ART_FAIL_IF(taken, err, ART_IO,
-                    "another run%s uses the checkpoint directory %s: wait for it or stop it, or "
-                    "choose another directory",
-                    who, path);
-        return ART_OK;
+        return art_fail(err, ART_IO, __FILE__, __LINE__,
+                        "another run%s uses the checkpoint directory %s: wait for it or stop it, "
+                        "or choose another directory",
+                        who, path);
     }
+    *locked = true;
+    return ART_OK;
+}
+
+art_status art_dir_check_held(const char *path, int fd, art_error *err) {
+    struct stat held, named;
+    bool there = stat(path, &named) == 0;
+    bool same = there && fstat(fd, &held) == 0 && held.st_dev == named.st_dev &&
+                held.st_ino == named.st_ino;
+    ART_FAIL_IF(
+        !same, err, ART_IO,
+        "the checkpoint directory %.200s %s while this run used it; no checkpoint was written, "
+        "for the lock that keeps other runs out belongs to the old one: give that its name "
+        "back and resume, or start again with another directory",
+        path, there ? "was replaced by another one" : "was removed or renamed");
     return ART_OK;
 }

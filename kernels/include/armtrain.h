@@ -37,6 +37,7 @@ typedef struct art_options {
     uint32_t poison;          /* tests: fill bytes that are not live with NaN around every step */
     const char *kernel_level; /* NULL: best of this processor; else a level name */
     uint32_t ignore_memory;   /* 1: do not compare the arena with free memory */
+    uint64_t beside_bytes;    /* of the caller, not taken yet: they must fit beside the arena */
 } art_options;
 
 /* Where a training run stands; stored in checkpoints, everything that a resume needs. */
@@ -123,6 +124,10 @@ ART_API art_status art_engine_load_safetensors(art_engine *engine, const char *p
  * non-finite weights. */
 ART_API art_status art_checkpoint_save(const art_engine *engine, const char *dir, uint32_t keep,
                                        art_error *err);
+/* Likewise into a directory that the caller keeps open and locked as `held`. Refused when `dir`
+ * names another one by now, or none: a directory made anew would let a second run in. */
+ART_API art_status art_checkpoint_save_held(const art_engine *engine, const char *dir, int held,
+                                            uint32_t keep, art_error *err);
 /* Load the newest intact checkpoint of DIR. note: one line for each file skipped and why.
  * ART_NO_CHECKPOINT when there is none; the engine is then unchanged. */
 ART_API art_status art_checkpoint_load(art_engine *engine, const char *dir, char *note,

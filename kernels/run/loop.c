@@ -17,13 +17,22 @@ static void remember(int number) {
     stop_signal = number;
 }
 
+/* What was ignored at the start stays ignored: so a shell's `&` and nohup start what shall outlive
+ * them. */
+static void catch_unless_ignored(int number, const struct sigaction *action) {
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN) {
+        sigaction(number, action, NULL);
+    }
+}
+
 void run_catch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = remember;
     action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_unless_ignored(SIGINT, &action);
+    catch_unless_ignored(SIGTERM, &action);
     /* A full disk or a file size limit is an error of one write, not the end of the process. */
     action.sa_handler = SIG_IGN;
     action.sa_flags = 0;
@@ -50,7 +59,7 @@ static art_status save(run_loop *l, art_error *err) {
         return ART_OK;
     }
     store_state(l);
-    return art_checkpoint_save(l->engine, l->options->checkpoint, ART_CKPT_KEEP, err);
+    return art_checkpoint_save_held(l->engine, l->options->checkpoint, l->lock, ART_CKPT_KEEP, err);
 }
 
 /* Does DIR hold checkpoints? A directory that is missing holds none. */
@@ -99,14 +108,14 @@ static art_status resume(run_loop *l, art_error *err) {
 
 static art_status prepare_directory(run_loop *l, art_error *err) {
     const run_options *o = l->options;
-    bool found;
+    bool found, locked;
     uint64_t step = 0;
     if (o->checkpoint == NULL) {
         return ART_OK;
     }
     ART_TRY(art_dir_make(o->checkpoint, err));
-    ART_TRY(art_dir_lock(o->checkpoint, &l->lock, err));
-    if (l->lock < 0) {
+    ART_TRY(art_dir_lock(o->checkpoint, &l->lock, &locked, err));
+    if (!locked) {
         run_note(o, "note: the file system of %s has no locks: start no second run there",
                  o->checkpoint);
     }

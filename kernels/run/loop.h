@@ -22,11 +22,12 @@ typedef struct run_loop {
     uint64_t epochs;   /* completed by this process */
     run_record record; /* of the last of them */
     int log;
-    int lock;    /* of the checkpoint directory, -1: none */
+    int lock;    /* the checkpoint directory, open and locked; -1: none */
     int stopped; /* the signal that ended the run, 0: none */
 } run_loop;
 
-/* Let the first SIGINT or SIGTERM only raise a flag; a second one takes its normal course. */
+/* Let the first SIGINT or SIGTERM only raise a flag; a second one takes its normal course. One that
+ * was ignored when the process started stays ignored. */
 void run_catch_signals(void);
 
 /* Train until --epochs are complete or a signal asks to stop. Everything is open and checked. */

@@ -418,38 +418,66 @@ static void lock_directory(void) {
     art_error err;
     char held[64], byte;
     int fd, second, told[2];
+    bool locked;
     EXPECT(art_dir_make(in_dir("l"), &err) == ART_OK && pipe(told) == 0);
-    EXPECT_STATUS(art_dir_lock(in_dir("none"), &fd, &err), ART_IO, err, "none");
-    EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &err), ART_OK, err, "");
-    EXPECT_STATUS(art_dir_lock(in_dir("l"), &second, &err), ART_IO, err, "wait for it or stop it");
+    EXPECT_STATUS(art_dir_lock(in_dir("none"), &fd, &locked, &err), ART_IO, err, "none");
+    EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &locked, &err), ART_OK, err, "");
+    EXPECT_STATUS(art_dir_lock(in_dir("l"), &second, &locked, &err), ART_IO, err,
+                  "wait for it or stop it");
     EXPECT(fd >= 0 && second < 0 && count_names(in_dir("l"), "") == 2); /* . and .. */
     close(fd);
     static const int codes[] = {ENOLCK, EOPNOTSUPP, EBADF};
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         no_locks = codes[i];
-        EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &err), ART_OK, err, "");
-        EXPECT(fd == -1);
+        EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &locked, &err), ART_OK, err, "");
+        EXPECT(fd >= 0 && !locked);
+        close(fd);
     }
     no_locks = 0;
     pid_t child = fork();
     if (child == 0) {
-        int status = art_dir_lock(in_dir("l"), &fd, &err);
+        int status = art_dir_lock(in_dir("l"), &fd, &locked, &err);
         (void)!syscall(SYS_write, told[1], status == ART_OK ? "y" : "n", 1);
         pause();
         _exit(0);
     }
     EXPECT(child > 0 && read(told[0], &byte, 1) == 1 && byte == 'y');
-    EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &err), ART_IO, err, "another run");
+    EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &locked, &err), ART_IO, err, "another run");
     snprintf(held, sizeof held, "(process %ld)", (long)child);
     if (strstr(err.text, held) == NULL) {
         printf("checkpoint: the kernel does not tell here who holds a lock: %s\n", err.text);
     }
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
-    EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &err), ART_OK, err, "");
+    EXPECT_STATUS(art_dir_lock(in_dir("l"), &fd, &locked, &err), ART_OK, err, "");
     close(fd);
     close(told[0]);
     close(told[1]);
+}
+
+/* A checkpoint goes into the directory that the run holds, and into no other of its name. */
+static void held_directory(void) {
+    art_error err;
+    int fd;
+    bool locked;
+    art_engine *a = cnn_engine(1, 1, 4);
+    EXPECT(art_dir_make(in_dir("v"), &err) == ART_OK);
+    EXPECT_STATUS(art_dir_lock(in_dir("v"), &fd, &locked, &err), ART_OK, err, "");
+    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_OK, err, "");
+    EXPECT(symlink("v", in_dir("v-link")) == 0);
+    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v-link"), fd, 2, &err), ART_OK, err, "");
+    EXPECT(rename(in_dir("v"), in_dir("v-old")) == 0);
+    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_IO, err,
+                  "was removed or renamed while this run used it");
+    EXPECT(!file_exists(in_dir("v")));
+    EXPECT(mkdir(in_dir("v"), 0755) == 0);
+    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_IO, err,
+                  "was replaced by another one while this run used it");
+    EXPECT(count_names(in_dir("v"), "") == 2 && count_names(in_dir("v-old"), ".ckpt") == 1);
+    EXPECT(rmdir(in_dir("v")) == 0 && rename(in_dir("v-old"), in_dir("v")) == 0);
+    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_OK, err, "");
+    close(fd);
+    art_engine_close(a);
 }
 
 static unsigned mode_of(const char *path) {
@@ -526,6 +554,7 @@ int main(void) {
     bad_places();
     fail_while_loading();
     lock_directory();
+    held_directory();
     keep_modes();
     probe();
     storage_end();

@@ -94,6 +94,37 @@ def test_a_directory_serves_one_run(front: list[str], second: str, work: Path) -
     assert "resumed at step" in run([*other, "--resume"], 0)
 
 
+@pytest.mark.parametrize(
+    ("successor", "message"),
+    [("", "was removed or renamed while"), ("c", "was replaced by another one while")],
+)
+def test_a_directory_that_moved_takes_no_checkpoint(
+    front: list[str], successor: str, message: str, work: Path
+) -> None:
+    (work / "new").mkdir()
+    endless = [*front, *TRAIN, "1000000000", "--checkpoint", "c", "--checkpoint-every", "1"]
+    with subprocess.Popen(
+        endless, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            while not list(work.glob("c/step-*.ckpt")):
+                assert process.poll() is None
+                time.sleep(0.02)
+            (work / "c").rename("moved")
+            if successor:
+                # A run that found the name missing has stopped already: then nothing is replaced.
+                (work / "new").rename(successor)
+            said = process.communicate(timeout=60)[1]
+        finally:
+            process.kill()
+    assert process.returncode == 4, said
+    assert message in said or "was removed or renamed while" in said
+    assert not list(work.glob("c/*"))
+    assert list(work.glob("moved/step-*.ckpt"))
+    (work / "moved").rename("back")
+    assert "resumed at step" in run([*front, *TRAIN, "1", "--checkpoint", "back", "--resume"], 0)
+
+
 def test_a_trainer_holds_its_directory_while_it_fits(work: Path) -> None:
     refused = []
 

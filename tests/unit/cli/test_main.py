@@ -125,12 +125,26 @@ def test_resume_needs_a_directory(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(out)["exit_code"] == 2
 
 
+def test_exhausted_memory_names_the_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(args: object) -> int:
+        raise MemoryError
+
+    monkeypatch.setattr(main_module.check, "run", fail)
+    monkeypatch.setattr(main_module, "getrlimit", lambda kind: (4096, 8192))
+    assert main(["check", "f.plan"]) == 3
+    err = capsys.readouterr().err
+    assert re.search(r"has [1-9]\d+ bytes resident, at most [1-9]\d+; RLIMIT_AS is 4096 bytes", err)
+
+
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
         (PlanError("cause"), 1, "cause"),
         (DoesNotFitError("too big"), 3, "too big"),
-        (MemoryError("7 B"), 3, "exhausted"),
+        (MemoryError("7 B"), 3, "memory is exhausted (7 B): the process has "),
+        (MemoryError(), 3, "memory is exhausted: the process has "),
         (FileNotFoundError(2, "No such file or directory", "f"), 4, "f: No such file"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (ZeroDivisionError("x"), 1, "defect in armtrain (ZeroDivisionError: x)"),

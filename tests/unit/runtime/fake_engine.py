@@ -59,7 +59,8 @@ class FakeEngine:
         assert len(x) == len(target) == n
         return float(np.mean(target)), int(np.sum(target % 2 == 0))
 
-    def checkpoint_save(self, directory: str, keep: int) -> None:
+    def checkpoint_save(self, directory: str, keep: int, held: int) -> None:
+        assert held >= 0
         path = Path(directory) / f"step-{self.state['step']:012d}.ckpt"
         path.write_text(json.dumps([self.state, self.weight]))
         self.saves.append(self.state["step"])

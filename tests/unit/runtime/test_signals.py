@@ -52,6 +52,19 @@ def test_termination_reaches_the_users_handler() -> None:
         signal.signal(signal.SIGTERM, previous)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_is_ignored_stays_ignored(number: signal.Signals) -> None:
+    previous = signal.signal(number, signal.SIG_IGN)
+    try:
+        with StopGuard() as guard:
+            os.kill(os.getpid(), number)
+            assert not guard.requested
+            assert signal.getsignal(number) is signal.SIG_IGN
+        assert signal.getsignal(number) is signal.SIG_IGN
+    finally:
+        signal.signal(number, previous)
+
+
 def test_error_inside_wins() -> None:
     def guarded() -> None:
         with StopGuard():
