@@ -147,7 +147,7 @@ static art_status write_file(const art_engine *engine, const char *path, art_err
     art_ckpt_header header;
     art_writer writer;
     art_ckpt_describe(engine, &header);
-    ART_TRY(art_writer_open(&writer, path, err));
+    ART_TRY(art_writer_open_here(&writer, path, err));
     ART_TRY(art_writer_put(&writer, &header, ART_CKPT_CRC_START, err));
     ART_TRY(art_writer_flush(&writer, err));
     writer.crc = 0;

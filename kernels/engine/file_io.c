@@ -89,14 +89,23 @@ static art_status writer_failed(art_writer *writer, const char *action, int line
                     art_errno_advice(code));
 }
 
-art_status art_path_follow(const char *path, char out[ART_PATH_MAX], const char **name,
-                           art_error *err) {
-    char link[ART_PATH_MAX];
+/* Copy a path and find its last name. */
+static art_status path_split(const char *path, char out[ART_PATH_MAX], const char **name,
+                             art_error *err) {
     size_t n = strlen(path);
     ART_FAIL_IF(n == 0 || n >= ART_PATH_MAX, err, ART_IO,
                 "cannot write a file whose path has %zu characters; 1 to %d are possible", n,
                 ART_PATH_MAX - 1);
     memcpy(out, path, n + 1);
+    const char *slash = strrchr(out, '/');
+    *name = slash == NULL ? out : slash + 1;
+    return ART_OK;
+}
+
+art_status art_path_follow(const char *path, char out[ART_PATH_MAX], const char **name,
+                           art_error *err) {
+    char link[ART_PATH_MAX];
+    ART_TRY(path_split(path, out, name, err));
     for (int depth = 0;; depth++) {
         const char *slash = strrchr(out, '/');
         *name = slash == NULL ? out : slash + 1;
@@ -129,17 +138,20 @@ static art_status open_target(art_writer *writer, art_error *err) {
         return status;
     }
     *cut = saved;
-    writer->exists = fstatat(writer->dir_fd, writer->name, &info, 0) == 0;
+    /* Links were followed to their end, or are replaced themselves: then there is no file yet. */
+    writer->exists = fstatat(writer->dir_fd, writer->name, &info, AT_SYMLINK_NOFOLLOW) == 0;
     if (!writer->exists && errno == ENAMETOOLONG) { /* the temporary file's name is shorter */
         return writer_failed(writer, "its name", __LINE__, err);
     }
+    writer->exists = writer->exists && !S_ISLNK(info.st_mode);
     writer->mode = writer->exists ? info.st_mode & 0777 : 0666;
     writer->owner = info.st_uid;
     writer->group = info.st_gid;
     if (saved == '\0' || (writer->exists && !S_ISREG(info.st_mode))) {
         art_writer_abort(writer);
         return art_fail(err, ART_IO, __FILE__, __LINE__,
-                        "cannot write %s: it is not a regular file; choose another file name",
+                        "cannot write %s: it is not a regular file; choose another file name, or "
+                        "move that away",
                         writer->path);
     }
     return ART_OK;
@@ -195,28 +207,21 @@ static bool create_temporary(art_writer *writer) {
     return false;
 }
 
-static art_status start(art_writer *writer, const char *path, art_error *err) {
+static art_status start(art_writer *writer, const char *path, bool follow, art_error *err) {
     writer->fd = writer->dir_fd = -1;
     writer->flushed = 0;
     writer->crc = 0;
     writer->exists = false;
     writer->used = 0;
     writer->temporary[0] = '\0';
-    ART_TRY(art_path_follow(path, writer->path, &writer->name, err));
+    art_status (*split)(const char *, char *, const char **, art_error *) =
+        follow ? art_path_follow : path_split;
+    ART_TRY(split(path, writer->path, &writer->name, err));
     return open_target(writer, err);
 }
 
-art_status art_writer_probe(art_writer *writer, const char *path, art_error *err) {
-    ART_TRY(start(writer, path, err));
-    if (!art_dir_takes_files(writer->dir_fd)) {
-        return writer_failed(writer, "creating a file in its directory", __LINE__, err);
-    }
-    art_writer_abort(writer);
-    return ART_OK;
-}
-
-art_status art_writer_open(art_writer *writer, const char *path, art_error *err) {
-    ART_TRY(start(writer, path, err));
+static art_status open_writer(art_writer *writer, const char *path, bool follow, art_error *err) {
+    ART_TRY(start(writer, path, follow, err));
     art_dir_sweep(writer->dir_fd, writer->name);
     if (!create_temporary(writer)) {
         writer->temporary[0] = '\0';
@@ -225,6 +230,22 @@ art_status art_writer_open(art_writer *writer, const char *path, art_error *err)
     return ART_OK;
 }
 
+art_status art_writer_probe(art_writer *writer, const char *path, art_error *err) {
+    ART_TRY(start(writer, path, true, err));
+    if (!art_dir_takes_files(writer->dir_fd)) {
+        return writer_failed(writer, "creating a file in its directory", __LINE__, err);
+    }
+    art_writer_abort(writer);
+    return ART_OK;
+}
+
+art_status art_writer_open(art_writer *writer, const char *path, art_error *err) {
+    return open_writer(writer, path, true, err);
+}
+
+art_status art_writer_open_here(art_writer *writer, const char *path, art_error *err) {
+    return open_writer(writer, path, false, err);
+}
 void art_writer_abort(art_writer *writer) {
     if (writer->fd >= 0) {
         close(writer->fd);

@@ -50,7 +50,7 @@ typedef struct art_writer {
     uid_t owner;      /* of that file */
     gid_t group;
     size_t used;             /* bytes waiting in the buffer */
-    char path[ART_PATH_MAX]; /* the target, final symbolic links followed */
+    char path[ART_PATH_MAX]; /* the target */
     const char *name;        /* its last component */
     char temporary[ART_NAME_MAX];
     unsigned char buffer[ART_FILE_BUFFER];
@@ -59,6 +59,9 @@ typedef struct art_writer {
 /* Could `path` be written? Leaves nothing behind, so that a run can ask before it starts. */
 art_status art_writer_probe(art_writer *writer, const char *path, art_error *err);
 art_status art_writer_open(art_writer *writer, const char *path, art_error *err);
+/* Likewise for a name that the program chose: a symbolic link there is replaced itself, since what
+ * it points to was never meant. */
+art_status art_writer_open_here(art_writer *writer, const char *path, art_error *err);
 art_status art_writer_put(art_writer *writer, const void *data, size_t bytes, art_error *err);
 /* Free space of the buffer, at least `least` bytes (<= ART_FILE_BUFFER): fill some of it and
  * count that in with `used`. */

@@ -480,6 +480,29 @@ static void held_directory(void) {
     art_engine_close(a);
 }
 
+/* A link with the name of the next file is replaced; what it points to belongs to somebody else. */
+static void foreign_links(void) {
+    static const char *const targets[] = {"../user", "nowhere", "."};
+    static const char file[] = "y/step-000000000000.ckpt";
+    art_error err;
+    bytes user;
+    struct stat info;
+    art_engine *a = cnn_engine(1, 1, 4);
+    EXPECT(art_dir_make(in_dir("y"), &err) == ART_OK);
+    write_bytes(in_dir("user"), "mine", 4);
+    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
+        unlink(in_dir(file));
+        EXPECT(symlink(targets[i], in_dir(file)) == 0);
+        EXPECT_STATUS(save(a, in_dir("y"), &err), ART_OK, err, "");
+        EXPECT(lstat(in_dir(file), &info) == 0 && S_ISREG(info.st_mode));
+        EXPECT(!file_exists(in_dir("y/nowhere")));
+        EXPECT_STATUS(load(a, in_dir("y"), &err), ART_OK, err, "");
+    }
+    read_file(in_dir("user"), &user);
+    EXPECT(user.n == 4 && memcmp(user.data, "mine", 4) == 0);
+    art_engine_close(a);
+}
+
 static unsigned mode_of(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 ? info.st_mode & 0777u : 0;
@@ -555,6 +578,7 @@ int main(void) {
     fail_while_loading();
     lock_directory();
     held_directory();
+    foreign_links();
     keep_modes();
     probe();
     storage_end();
