@@ -16,6 +16,8 @@
 #define ART_CKPT_CRC_START 28
 #define ART_CKPT_KEEP 2 /* files kept when the caller does not say */
 #define ART_CKPT_PREFIX "step-"
+#define ART_CKPT_MOST_STEPS (UINT64_MAX >> 1) /* of a run: counting on cannot wrap */
+#define ART_CKPT_MOST_SCALE 1e6               /* of the learning rate */
 
 typedef struct art_ckpt_header {
     uint8_t magic[8];

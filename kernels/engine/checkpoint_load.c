@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "art_limits.h"
 #include "core/crc32.h"
 #include "engine/kept.h"
 #include "ops/check.h"
@@ -99,6 +100,58 @@ static art_status verify_model(reader *r, const art_engine *engine, art_error *e
     return ART_OK;
 }
 
+/* The bytes are what was written; could a run have written them? `named` is the step of the name.
+ */
+static art_status verify_state(const art_run_state *s, uint64_t named, art_error *err) {
+    const struct limit {
+        const char *field;
+        uint64_t value, most;
+    } limits[] = {
+        {"step", s->step, ART_CKPT_MOST_STEPS},
+        {"epoch", s->epoch, ART_MAX_EPOCHS},
+        {"position", s->position, s->n_train == 0 ? UINT64_MAX : s->n_train},
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        ART_FAIL_IF(limits[i].value > limits[i].most, err, ART_FILE_FORMAT,
+                    "its %s is %llu, at most %llu is possible", limits[i].field,
+                    (unsigned long long)limits[i].value, (unsigned long long)limits[i].most);
+    }
+    ART_FAIL_IF(s->step != named, err, ART_FILE_FORMAT,
+                "its step is %llu, its name says %llu: rename it", (unsigned long long)s->step,
+                (unsigned long long)named);
+    ART_FAIL_IF(s->position > 0 && s->loss_samples == 0, err, ART_FILE_FORMAT,
+                "its position is %llu, its loss_samples 0: both count the epoch's samples",
+                (unsigned long long)s->position);
+    double most = ART_CKPT_MOST_SCALE;
+    ART_FAIL_IF(!(s->learning_rate_scale > 0.0 && s->learning_rate_scale <= most), err,
+                ART_FILE_FORMAT, "its learning_rate_scale is %g, above 0 to %g is possible",
+                s->learning_rate_scale, most);
+    ART_FAIL_IF(s->loss_sum - s->loss_sum != 0.0, err, ART_FILE_FORMAT,
+                "its loss_sum is %g, which is not finite", s->loss_sum);
+    return ART_OK;
+}
+
+/* A save refuses such numbers too. */
+static art_status verify_finite(reader *r, const art_engine *engine, art_error *err) {
+    uint64_t at = sizeof r->header + r->header.directory_bytes, where;
+    for (uint32_t id = art_kept_next(engine, ART_ROLE_STATE, ART_PLAN_NONE); id != ART_PLAN_NONE;
+         id = art_kept_next(engine, ART_ROLE_STATE, id)) {
+        const art_plan_tensor *t = art_engine_tensor(engine, id);
+        uint64_t bytes = t->dtype == ART_DTYPE_F32 ? t->bytes : 0;
+        for (uint64_t done = 0; done < bytes;) {
+            size_t n = bytes - done < sizeof r->buffer ? (size_t)(bytes - done) : sizeof r->buffer;
+            ART_TRY(art_file_read(&r->file, at + done, r->buffer, n, err));
+            ART_FAIL_IF(!art_floats_are_finite(r->buffer, n / sizeof(float), &where), err,
+                        ART_FILE_FORMAT, "its '%.200s' is not finite at element %llu",
+                        art_engine_tensor_name(engine, id),
+                        (unsigned long long)(done / sizeof(float) + where));
+            done += n;
+        }
+        at += art_ckpt_padded(t->bytes);
+    }
+    return ART_OK;
+}
+
 static art_status load_tensor(reader *r, art_engine *engine, uint32_t id, uint64_t at,
                               art_error *err) {
     size_t size = (size_t)art_dtype_bytes(art_engine_tensor(engine, id)->dtype);
@@ -127,16 +180,21 @@ static art_status load_tensors(reader *r, art_engine *engine, art_error *err) {
     return ART_OK;
 }
 
-static art_status load_open_file(reader *r, art_engine *engine, art_error *err) {
+static art_status load_open_file(reader *r, art_engine *engine, uint64_t step, art_error *err) {
     ART_TRY(art_ckpt_read_header(&r->file, &r->header, err));
     ART_TRY(verify_checksum(r, err));
     ART_TRY(verify_model(r, engine, err));
+    ART_TRY(verify_state(&r->header.state, step, err));
+    ART_TRY(verify_finite(r, engine, err));
     return load_tensors(r, engine, err);
 }
 
 static void note_level(const reader *r, const art_engine *engine, uint64_t step, notes *n) {
     char level[sizeof r->header.kernel_level + 1] = "";
     memcpy(level, r->header.kernel_level, sizeof r->header.kernel_level);
+    for (char *c = level; *c != '\0'; c++) {
+        *c = *c > ' ' && *c <= '~' ? *c : '?'; /* a terminal would obey what is no letter */
+    }
     if (strcmp(level, engine->level->name) != 0) {
         add_note(n,
                  "checkpoint %llu was written with kernel level %s, this run uses %s: the last "
@@ -155,7 +213,7 @@ static art_status try_file(art_engine *engine, const char *dir, uint64_t step, n
     ART_TRY(art_ckpt_path(dir, step, path, err));
     art_status status = art_file_open(&r.file, path, &detail);
     if (status == ART_OK) {
-        status = load_open_file(&r, engine, &detail);
+        status = load_open_file(&r, engine, step, &detail);
         art_file_close(&r.file);
     }
     if (status == ART_OK) {

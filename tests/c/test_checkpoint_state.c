@@ -1,0 +1,104 @@
+/* Checkpoints whose checksum is right but whose state no run could have: each is skipped with the
+ * field and its value, an older one is loaded, and nothing of it reaches the engine. */
+#include "engine/checkpoint.h"
+#include "storage.h"
+
+static char note[4096];
+
+/* Change `n` bytes at `offset` of a file and make its checksum right again. */
+static void patch(const char *path, size_t offset, const void *value, size_t n) {
+    static bytes file;
+    read_file(path, &file);
+    memcpy(file.data + offset, value, n);
+    uint32_t crc = art_crc32(0, file.data + ART_CKPT_CRC_START, file.n - ART_CKPT_CRC_START);
+    memcpy(file.data + offsetof(art_ckpt_header, crc32), &crc, sizeof crc);
+    write_bytes(path, file.data, file.n);
+}
+
+#define STATE(field) (offsetof(art_ckpt_header, state) + offsetof(art_run_state, field))
+
+static void skip_senseless(void) {
+    static const uint64_t zero = 0, huge = UINT64_MAX, most = ART_CKPT_MOST_STEPS, other = 1002;
+    static const uint64_t beyond = 78, epochs = 1ull << 31;
+    static const double nan_ = 0.0 / 0.0, minus = -1.0, large = 1e300, infinite = 1.0 / 0.0;
+    static const struct bad {
+        size_t offset;
+        const void *value;
+        const char *said;
+    } bad[] = {
+        {STATE(step), &huge, "its step is 18446744073709551615, at most"},
+        {STATE(step), &most, "its step is 9223372036854775807, its name says 1001"},
+        {STATE(step), &other, "its step is 1002, its name says 1001: rename it"},
+        {STATE(epoch), &huge, "its epoch is 18446744073709551615, at most 2147483647"},
+        {STATE(epoch), &epochs, "its epoch is 2147483648, at most"},
+        {STATE(position), &beyond, "its position is 78, at most 77"},
+        {STATE(loss_samples), &zero, "its position is 3, its loss_samples 0"},
+        {STATE(loss_sum), &nan_, "its loss_sum is"},
+        {STATE(loss_sum), &infinite, "its loss_sum is inf"},
+        {STATE(learning_rate_scale), &nan_, "its learning_rate_scale is"},
+        {STATE(learning_rate_scale), &minus, "its learning_rate_scale is -1,"},
+        {STATE(learning_rate_scale), &zero, "its learning_rate_scale is 0,"},
+        {STATE(learning_rate_scale), &large, "its learning_rate_scale is 1e+300, above 0"},
+    };
+    art_error err;
+    art_engine *a = cnn_engine(1, 1, 4);
+    scramble(a, 0);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("s"), 2, &err), ART_OK, err, "");
+    uint32_t old = digest(a);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        scramble(a, 1);
+        EXPECT_STATUS(art_checkpoint_save(a, in_dir("s"), 2, &err), ART_OK, err, "");
+        patch(in_dir("s/step-000000001001.ckpt"), bad[i].offset, bad[i].value, 8);
+        EXPECT_STATUS(art_checkpoint_load(a, in_dir("s"), note, sizeof note, &err), ART_OK, err,
+                      "");
+        EXPECT(digest(a) == old);
+        if (strstr(note, bad[i].said) == NULL) {
+            printf("not '%s' but: %s\n", bad[i].said, note);
+            EXPECT(false);
+        }
+    }
+    art_engine_close(a);
+}
+
+/* The second number of the first tensor. */
+static void skip_what_is_not_finite(void) {
+    static bytes file;
+    static const float nan_ = 0.0f / 0.0f;
+    art_error err;
+    art_engine *a = cnn_engine(1, 1, 4);
+    scramble(a, 0);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("t"), 2, &err), ART_OK, err, "");
+    uint32_t old = digest(a);
+    const char *path = in_dir("t/step-000000001000.ckpt");
+    read_file(path, &file);
+    art_ckpt_header header;
+    memcpy(&header, file.data, sizeof header);
+    patch(path, sizeof header + header.directory_bytes + 4, &nan_, 4);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("t"), note, sizeof note, &err), ART_NO_CHECKPOINT,
+                  err, "1 damaged");
+    EXPECT(strstr(note, "is not finite at element 1") != NULL);
+    EXPECT(digest(a) == old);
+    art_engine_close(a);
+}
+
+/* A terminal obeys control characters: they are not printed. */
+static void print_level(void) {
+    art_error err;
+    art_engine *a = cnn_engine(1, 1, 4);
+    scramble(a, 0);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("u"), 2, &err), ART_OK, err, "");
+    patch(in_dir("u/step-000000001000.ckpt"), offsetof(art_ckpt_header, kernel_level),
+          "\x1b[2Jx\n\xff", 8);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("u"), note, sizeof note, &err), ART_OK, err, "");
+    EXPECT(strstr(note, "level ?[2Jx??, this run uses c") != NULL);
+    art_engine_close(a);
+}
+
+int main(void) {
+    storage_start();
+    skip_senseless();
+    skip_what_is_not_finite();
+    print_level();
+    storage_end();
+    return expect_done("checkpoint state");
+}
