@@ -59,7 +59,7 @@ def test_plan_07_outputs_stay_readable() -> None:
     lives = {t: item for item in lifetimes_of(program).items for t in item.tensors}
     for result in (middle, side, end):
         assert lives[result].last == len(program.steps)
-    # The checker, too, finds all three in their places to the end; but an engine returns one result.
+    # The checker finds all three in their places to the end, too; but an engine returns one result.
     found = findings(Plan.of(assemble(program)).to_bytes())
     assert found == ["two tensors 'middle' and 'side' are the output at step 6"]
 
