@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from armtrain.ir.program import Init, InitKind
 from armtrain.limits import MAX_DIM
-from armtrain.values import integer
+from armtrain.values import integer, truth
 
 __all__ = ["Buffer", "Parameter", "constant", "uniform_fan_in"]
 
@@ -59,11 +59,11 @@ class Parameter(Buffer):
 
     def __init__(self, shape: tuple[int, ...], init: Init, requires_grad: bool = True) -> None:
         super().__init__(shape, init)
-        self.requires_grad = requires_grad
+        self.requires_grad = truth("requires_grad", requires_grad)
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set whether the optimiser updates it, and return it."""
-        self.requires_grad = bool(requires_grad)
+        self.requires_grad = truth("requires_grad", requires_grad)
         return self
 
 

@@ -13,7 +13,7 @@ from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor
-from armtrain.values import as_integer, integer
+from armtrain.values import as_integer, integer, truth
 
 __all__ = ["trace"]
 
@@ -115,7 +115,10 @@ def _checked_input(input_shape: object) -> tuple[int, ...]:
 
 def _params(net: Module) -> tuple[Param, ...]:
     """Return parameters and buffers module by module, as torch's state dict orders them."""
-    trained = {id(p): p.requires_grad for p in net.parameters()}
+    trained = {
+        id(p): truth(f"{name}: requires_grad", p.requires_grad)
+        for name, p in net.named_parameters()
+    }
     named: dict[str, Buffer] = dict([*net.named_parameters(), *net.named_buffers()])
     params = []
     for path, module in net.named_modules():

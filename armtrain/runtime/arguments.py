@@ -9,7 +9,7 @@ from armtrain.errors import ArgumentError
 from armtrain.limits import MAX_EPOCHS
 from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
-from armtrain.values import as_integer, integer
+from armtrain.values import as_integer, integer, truth
 
 __all__ = ["fit_options", "path_of", "progress_of"]
 
@@ -47,7 +47,7 @@ def fit_options(
         integer("epochs", epochs, 0, MAX_EPOCHS),
         None if checkpoint is None else path_of("checkpoint", checkpoint),
         _every(checkpoint_every),
-        bool(resume),
+        truth("resume", resume),
         None if log is None else path_of("log", log),
     )
     if options.checkpoint is None and (options.resume or options.checkpoint_every):

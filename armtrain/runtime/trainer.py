@@ -36,7 +36,7 @@ from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
 from armtrain.runtime.progress import Progress
 from armtrain.runtime.room import OPEN_BYTES, buffer_bytes, take_room
-from armtrain.values import integer
+from armtrain.values import integer, truth
 
 __all__ = ["Trainer"]
 
@@ -372,6 +372,7 @@ class Trainer:
 
     def open(self, data: Data, *, targets: bool = False) -> Source:
         """Return checked data as a context manager, to be passed to the other methods."""
+        targets = truth("targets", targets)
         source = open_data(data, self._engine.random_sample, self.plan.batch_size)
         try:
             source.check(self._expected, targets=targets)
