@@ -11,7 +11,7 @@ from operator import index
 
 from armtrain.errors import ArgumentError
 
-__all__ = ["as_integer", "as_real", "integer", "real", "truth"]
+__all__ = ["as_integer", "as_real", "as_tuple", "integer", "real", "truth"]
 
 
 def as_integer(value: object) -> int | None:
@@ -38,6 +38,14 @@ def as_real(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return inf
+
+
+def as_tuple(value: object) -> tuple[object, ...] | None:
+    """Return what an iterable holds, None for anything else, also for arrays without dimensions."""
+    try:
+        return tuple(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def _text(bound: float) -> str:

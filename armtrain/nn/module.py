@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Self
 
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError, ShapeError
 from armtrain.nn.arguments import Rule
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor
@@ -76,15 +76,24 @@ class Module:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Register `param` as attribute `name`."""
-        setattr(self, name, param)
+        self._register(name, param, Parameter)
 
     def register_buffer(self, name: str, tensor: Buffer | None) -> None:
         """Register `tensor` as attribute `name`."""
-        setattr(self, name, tensor)
+        self._register(name, tensor, Buffer)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Register `module` as attribute `name`."""
-        setattr(self, name, module)
+        self._register(name, module, Module)
+
+    def _register(self, name: str, member: object, kind: type) -> None:
+        """Set attribute `name` to None or a member of a kind."""
+        if not isinstance(name, str) or not isinstance(member, kind | None):
+            raise ArgumentError(
+                f"{type(self).__name__}: a name and a {kind.__name__} or None are registered, got "
+                f"{name!r:.80} and {type(member).__name__}"
+            )
+        setattr(self, name, member)
 
     add_module = register_module
 
@@ -179,6 +188,8 @@ class Module:
 
     def apply(self, fn: Callable[[Module], object]) -> Self:
         """Call `fn` on every module, children first, and return the module."""
+        if not callable(fn):
+            raise ArgumentError(f"apply needs a function of a module, got {fn!r:.80}")
         for module in self.children():
             module.apply(fn)
         fn(self)

@@ -3,8 +3,8 @@
 While a run is guarded, the first SIGINT or SIGTERM only raises a flag that the loop reads after
 each step. When the guard ends, the previous handlers are back and the signal takes its normal
 course. A second one of the same kind takes its normal course at once; one of each kind, as when a
-service manager and Ctrl-C stop a run together, is one wish to stop. What was ignored before stays ignored: that is
-how a shell's `&` and `nohup` start what shall outlive them.
+service manager and Ctrl-C stop a run together, is one wish to stop. What was ignored before stays
+ignored: that is how a shell's `&` and `nohup` start what shall outlive them.
 """
 
 from __future__ import annotations
