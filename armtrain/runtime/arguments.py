@@ -37,12 +37,14 @@ def level_of(kernel_level: Any) -> str | None:
     """Return a kernel level's name, or None for the processor's best."""
     if kernel_level is None:
         return None
-    if isinstance(kernel_level, str) and kernel_level.isascii() and kernel_level.isprintable():
-        return kernel_level
-    raise ArgumentError(
-        f"kernel_level needs the name of a level, got {kernel_level!r:.80}; `armtrain doctor` "
-        "lists them"
-    )
+    if not isinstance(kernel_level, str):
+        raise ArgumentError(f"kernel_level needs the name of a level, got {kernel_level!r:.80}")
+    if not (kernel_level.isascii() and kernel_level.isprintable()):
+        raise ArgumentError(
+            f"kernel_level {kernel_level!r:.80} holds a NUL or another character that no name of a "
+            "level has; `armtrain doctor` lists them"
+        )
+    return kernel_level
 
 
 def state_of(state: Any) -> Mapping[str, Any]:

@@ -64,8 +64,8 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "surrogate": (lambda: at.save_weights({"\udcff": X}, "w"), "without lone surrogates"),
     "plan None": (lambda: at.Plan.from_bytes(None), r"bytes, got NoneType; Plan.load\(path\)"),  # type: ignore[arg-type]
     "plan text": (lambda: at.Plan.from_bytes("abc"), "content is bytes, got str"),  # type: ignore[arg-type]
-    "level NUL": (lambda: at.Trainer(a_plan(), kernel_level="c\0"), "kernel_level needs the name"),
-    "level": (lambda: at.Trainer(a_plan(), kernel_level="\udcff"), "kernel_level needs the name"),
+    "level NUL": (lambda: at.Trainer(a_plan(), kernel_level="c\0"), "holds a NUL"),
+    "level": (lambda: at.Trainer(a_plan(), kernel_level="\udcff"), "no name of a level has"),
     "optimizer": (lambda: optim.parse_optimizer(optim.SGD()), "got SGD; armtrain.plan takes"),  # type: ignore[arg-type]
     "state 3": (lambda: at.Trainer(a_plan()).load_state_dict({3: X}), "of type str, got 3"),  # type: ignore[dict-item]
     "ragged": (
