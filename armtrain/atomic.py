@@ -47,8 +47,8 @@ def atomic_writer(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ------
     StorageError
         The directory is missing or not writable, the disk is full, or the target is no file.
-    ValueError
-        The path holds a NUL character.
+    ArgumentError
+        It is no path, or holds a NUL character.
     """
     target = _resolve(path)
     replaced = _existing(target)

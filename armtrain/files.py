@@ -10,7 +10,7 @@ import os
 import stat
 from typing import BinaryIO
 
-from armtrain.errors import StorageError
+from armtrain.errors import ArgumentError, StorageError
 
 __all__ = ["explain", "open_regular", "path_text", "read_regular", "takes_files"]
 
@@ -64,10 +64,12 @@ def _is_here_gone() -> bool:
 
 
 def path_text(path: str | os.PathLike[str]) -> str:
-    """Return a path as text; raises ValueError for one that no file can have."""
-    text = os.fspath(path)
+    """Return a path as text; raises ArgumentError for one that no file can have."""
+    text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
+    if not isinstance(text, str):
+        raise ArgumentError(f"a path is a str or a pathlib.Path, got {path!r:.80}")
     if "\0" in text:
-        raise ValueError(f"the path {text!r} holds a NUL character, which no file name has")
+        raise ArgumentError(f"the path {text!r} holds a NUL character, which no file name has")
     return text
 
 
@@ -88,8 +90,8 @@ def open_regular(
     ------
     StorageError
         There is no such file, it may not be read, or it is no regular file.
-    ValueError
-        The path holds a NUL character.
+    ArgumentError
+        It is no path, or holds a NUL character.
     """
     name = path_text(path)
     try:

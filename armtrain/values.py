@@ -1,6 +1,6 @@
-"""Checks of plain arguments: what counts as an integer or a number, and its range.
+"""Checks of plain arguments: what counts as an integer, a number or a truth value, and its range.
 
-NumPy's scalars count as what they hold; truth values are no numbers.
+NumPy's scalars count as what they hold; truth values are no numbers, nor the other way round.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from operator import index
 
 from armtrain.errors import ArgumentError
 
-__all__ = ["as_integer", "as_real", "integer", "real"]
+__all__ = ["as_integer", "as_real", "as_tuple", "integer", "real", "truth"]
 
 
 def as_integer(value: object) -> int | None:
@@ -38,6 +38,14 @@ def as_real(value: object) -> float | None:
         return float(value)
     except OverflowError:
         return inf
+
+
+def as_tuple(value: object) -> tuple[object, ...] | None:
+    """Return what an iterable holds, None for anything else, also for arrays without dimensions."""
+    try:
+        return tuple(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
 
 
 def _text(bound: float) -> str:
@@ -88,3 +96,26 @@ def real(what: str, value: object, low: float, high: float, smallest: float = 0.
             f"least {smallest:.9g}"
         )
     return number
+
+
+def truth(what: str, value: object) -> bool:
+    """Return `value` as a bool.
+
+    Text is refused, of which 'False' would count as true, and so are numbers.
+
+    Raises
+    ------
+    ArgumentError
+        It is neither True nor False.
+
+    Examples
+    --------
+    >>> truth("bias", False)
+    False
+    """
+    numpy_scalar = (
+        getattr(value, "shape", None) == () and str(getattr(value, "dtype", "")) == "bool"
+    )
+    if not isinstance(value, bool) and not numpy_scalar:
+        raise ArgumentError(f"{what} needs True or False, got {value!r:.80}")
+    return bool(value)

@@ -39,6 +39,7 @@ __all__ = ["build_parser", "main"]
 
 VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, boards, doctor, bench)
 _TRACEBACK = "ARMTRAIN_TRACEBACK"
+_OFF = ("", "0", "false", "no", "off")
 
 
 def build_parser() -> Parser:
@@ -93,7 +94,7 @@ def _run(args: argparse.Namespace, output: Output) -> int:
     except Exception as error:
         if error is output.failure:
             return 0
-        if os.environ.get(_TRACEBACK):
+        if os.environ.get(_TRACEBACK, "").lower() not in _OFF:
             raise
         return _refuse(args, *_explain(error))
     return code

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.atomic import atomic_writer
-from armtrain.errors import DataError, StorageError
+from armtrain.errors import ArgumentError, DataError, StorageError
 from armtrain.files import explain, open_regular
 
 __all__ = ["load_file", "save_file"]
@@ -70,11 +70,14 @@ def save_file(tensors: Mapping[str, NDArray[Any]], path: str | os.PathLike[str])
 
     Raises
     ------
+    ArgumentError
+        The tensors are no mapping of text to arrays, or the path is none.
     DataError
         An array has an element type that the format lacks, or a reserved name.
     StorageError
         Writing failed; an existing file is unchanged.
     """
+    _check_names(tensors)
     arrays = {name: np.asarray(tensors[name]) for name in sorted(tensors)}
     header: dict[str, object] = {}
     end = 0
@@ -95,6 +98,22 @@ def save_file(tensors: Mapping[str, NDArray[Any]], path: str | os.PathLike[str])
         for array in arrays.values():
             little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
             file.write(little.reshape(-1).view(np.uint8).data)
+
+
+def _check_names(tensors: object) -> None:
+    """Refuse what is no mapping, and names that UTF-8 cannot hold."""
+    if not isinstance(tensors, Mapping):
+        raise ArgumentError(
+            f"tensors is a mapping of names to arrays, got {type(tensors).__name__}; the path "
+            "comes second"
+        )
+    for name in tensors:
+        try:
+            str.encode(name)
+        except (TypeError, UnicodeEncodeError) as error:
+            raise ArgumentError(
+                f"the name of a tensor is text, without lone surrogates, got {name!r:.80}"
+            ) from error
 
 
 def load_file(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:

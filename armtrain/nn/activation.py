@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from armtrain.ir.graph import ReluAttrs, TanhAttrs
+from armtrain.nn.arguments import Rule
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
+from armtrain.values import truth
 
 __all__ = ["ReLU", "Tanh"]
 
@@ -18,9 +23,12 @@ class ReLU(Module):
         Accepted and without effect: the compiler works in place wherever that is safe.
     """
 
+    inplace: bool
+    _rules: ClassVar[Mapping[str, Rule]] = {"inplace": truth}
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
-        self.inplace = bool(inplace)
+        self._set(inplace=inplace)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of the input's shape."""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Pair
 from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_WINDOW, MIN_FLOAT
 from armtrain.values import as_integer, integer, real
 
-__all__ = ["pair", "positive", "rate", "refuse_unless"]
+__all__ = ["Rule", "pair", "positive", "rate", "refuse_unless", "refuse_unlike"]
+
+Rule = Callable[[str, Any], object]
+"""rule(what, value): the value as a layer keeps it, or an ArgumentError about `what`."""
 
 
 def positive(what: str, value: object, most: int = MAX_DIM) -> int:
@@ -39,9 +45,23 @@ def _in_window(least: int, *numbers: int) -> bool:
     return all(least <= n <= MAX_WINDOW for n in numbers)
 
 
-def refuse_unless(what: str, value: object, only: object) -> None:
-    """Refuse an argument that has one available value only."""
+def refuse_unless(what: str, value: object, only: object) -> object:
+    """Return an argument that has one available value only; refuse every other one."""
     number = as_integer(value) if isinstance(only, int) and not isinstance(only, bool) else None
     plain = value if number is None else number
     if type(plain) is not type(only) or plain != only:
         raise ArgumentError(f"{what}={value!r} is not available; use {only!r}")
+    return plain
+
+
+def refuse_unlike(what: str, name: str, member: object, shape: tuple[int, ...]) -> None:
+    """Refuse a parameter or buffer of another shape than the layer's arguments say.
+
+    An argument that was changed later changes no array: the layer would go on as it was.
+    """
+    held = getattr(member, "shape", shape)
+    if held != shape:
+        raise ArgumentError(
+            f"{what} needs {name} of shape {shape}, it has {held}: make a new layer with these "
+            f"arguments, or replace {name} too"
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
+from armtrain.errors import ArgumentError
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
 
@@ -50,6 +51,10 @@ class _Ordered(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Add modules at the end, and return the container."""
+        if not isinstance(modules, Iterable):
+            raise ArgumentError(
+                f"{type(self).__name__} takes a list of modules, got {type(modules).__name__}"
+            )
         for module in modules:
             self.append(module)
         return self

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar
+
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Conv2dAttrs, Pair
 from armtrain.limits import MAX_WINDOW
-from armtrain.nn.arguments import pair, positive, refuse_unless
+from armtrain.nn.arguments import Rule, pair, positive, refuse_unless, refuse_unlike
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Parameter, uniform_fan_in
 from armtrain.nn.tensor import Tensor
+from armtrain.values import truth
 
 __all__ = ["Conv2d"]
 
@@ -29,6 +34,23 @@ class Conv2d(Module):
         Only 'zeros'.
     """
 
+    in_channels: int
+    out_channels: int
+    kernel_size: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    groups: int
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "in_channels": positive,
+        "out_channels": positive,
+        "kernel_size": partial(pair, least=1),
+        "stride": partial(pair, least=1),
+        "dilation": partial(pair, least=1),
+        "groups": partial(positive, most=MAX_WINDOW),
+        "padding_mode": partial(refuse_unless, only="zeros"),
+    }
+
     def __init__(
         self,
         in_channels: int,
@@ -42,25 +64,28 @@ class Conv2d(Module):
         padding_mode: str = "zeros",
     ) -> None:
         super().__init__()
-        self.in_channels = positive("Conv2d: in_channels", in_channels)
-        self.out_channels = positive("Conv2d: out_channels", out_channels)
-        self.kernel_size = pair("Conv2d: kernel_size", kernel_size, 1)
-        self.stride = pair("Conv2d: stride", stride, 1)
-        self.dilation = pair("Conv2d: dilation", dilation, 1)
-        self.padding = self._padding(padding)
-        self.groups = positive("Conv2d: groups", groups, MAX_WINDOW)
-        refuse_unless("Conv2d: padding_mode", padding_mode, "zeros")
-        if self.in_channels % self.groups or self.out_channels % self.groups:
-            raise ArgumentError(
-                f"Conv2d: groups={groups} must divide in_channels={in_channels} and "
-                f"out_channels={out_channels}"
-            )
-        shape = (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+        self._set(in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size)
+        self._set(stride=stride, dilation=dilation, padding=padding)
+        self._set(groups=groups, padding_mode=padding_mode)
+        shape = self._weight_shape()
         init = uniform_fan_in(shape[1] * shape[2] * shape[3])
         self.weight = Parameter(shape, init)
-        self.bias = Parameter((self.out_channels,), init) if bias else None
+        self.bias = Parameter((self.out_channels,), init) if truth("Conv2d: bias", bias) else None
 
-    def _padding(self, padding: int | Pair | str) -> Pair:
+    def _weight_shape(self) -> tuple[int, int, int, int]:
+        """Return the weight's shape; refuse groups that do not divide the channels."""
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ArgumentError(
+                f"Conv2d: groups={self.groups} must divide in_channels={self.in_channels} and "
+                f"out_channels={self.out_channels}"
+            )
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+
+    def _settled(self, name: str, value: object) -> object:
+        """Return an attribute's value as the layer keeps it."""
+        return self._padding(value) if name == "padding" else super()._settled(name, value)
+
+    def _padding(self, padding: object) -> Pair:
         """Return the zeros on each side along (height, width)."""
         if isinstance(padding, str) and padding == "valid":
             return 0, 0
@@ -77,6 +102,11 @@ class Conv2d(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of shape (N, out_channels, P, Q)."""
+        what = (
+            f"Conv2d({self.in_channels}, {self.out_channels}, {self.kernel_size}, "
+            f"groups={self.groups})"
+        )
+        refuse_unlike(what, "a weight", self.weight, self._weight_shape())
         attrs = Conv2dAttrs(self.stride, self.padding, self.dilation, self.groups)
         return x.record(self, attrs, {"weight": self.weight, "bias": self.bias})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import ClassVar
 
 from armtrain.errors import ArgumentError
@@ -14,6 +15,16 @@ class Loss:
     """Base class; `text` is the canonical name on command lines and in plans."""
 
     text: ClassVar[str]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse to change an argument: it would change no plan, or only some."""
+        if name in signature(type(self)).parameters:
+            kind = type(self).__name__
+            raise ArgumentError(
+                f"{kind}: {name} is fixed once the loss is made; make another one with "
+                f"nn.{kind}({name}={value!r:.80})"
+            )
+        object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         """Return the class."""

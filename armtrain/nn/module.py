@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, Self
 
-from armtrain.errors import ShapeError
+from armtrain.errors import ArgumentError, ShapeError
+from armtrain.nn.arguments import Rule
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor
+from armtrain.values import truth
 
 __all__ = ["Module"]
 
@@ -27,12 +29,20 @@ class Module:
     """
 
     training: bool
+    _rules: ClassVar[Mapping[str, Rule]] = {}  # of arguments, whenever they are set
 
     def __init__(self) -> None:
         self.__dict__.update(_parameters={}, _buffers={}, _modules={}, training=True)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute and register it if it is a parameter, buffer or module."""
+        """Set an attribute and register it if it is a parameter, buffer or module.
+
+        Raises
+        ------
+        ArgumentError
+            It is an argument of the layer, and the constructor would refuse the value.
+        """
+        value = self._settled(name, value)
         kind = _registry_of(value)
         if kind and kind not in self.__dict__:
             raise AttributeError(
@@ -48,6 +58,16 @@ class Module:
         self._forget(name, None)
         object.__delattr__(self, name)
 
+    def _settled(self, name: str, value: object) -> object:
+        """Return an attribute's value as the layer keeps it, by the constructor's rule for it."""
+        rule = self._rules.get(name)
+        return value if rule is None else rule(f"{type(self).__name__}: {name}", value)
+
+    def _set(self, **arguments: object) -> None:
+        """Set the arguments of a constructor."""
+        for name, value in arguments.items():
+            setattr(self, name, value)
+
     def _forget(self, name: str, keep: str | None) -> None:
         """Drop `name` from every registry but `keep`, where it keeps its place."""
         for registry in ("_parameters", "_buffers", "_modules"):
@@ -56,15 +76,24 @@ class Module:
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Register `param` as attribute `name`."""
-        setattr(self, name, param)
+        self._register(name, param, Parameter)
 
     def register_buffer(self, name: str, tensor: Buffer | None) -> None:
         """Register `tensor` as attribute `name`."""
-        setattr(self, name, tensor)
+        self._register(name, tensor, Buffer)
 
     def register_module(self, name: str, module: Module | None) -> None:
         """Register `module` as attribute `name`."""
-        setattr(self, name, module)
+        self._register(name, module, Module)
+
+    def _register(self, name: str, member: object, kind: type) -> None:
+        """Set attribute `name` to None or a member of a kind."""
+        if not isinstance(name, str) or not isinstance(member, kind | None):
+            raise ArgumentError(
+                f"{type(self).__name__}: a name and a {kind.__name__} or None are registered, got "
+                f"{name!r:.80} and {type(member).__name__}"
+            )
+        setattr(self, name, member)
 
     add_module = register_module
 
@@ -141,8 +170,9 @@ class Module:
 
     def train(self, mode: bool = True) -> Self:
         """Set `training` of this and all modules below, and return the module."""
+        training = truth("train: mode", mode)
         for module in self.modules():
-            module.training = bool(mode)
+            module.training = training
         return self
 
     def eval(self) -> Self:
@@ -151,12 +181,15 @@ class Module:
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Set whether the optimiser updates the parameters, and return the module."""
+        trained = truth("requires_grad", requires_grad)
         for param in self.parameters():
-            param.requires_grad_(requires_grad)
+            param.requires_grad_(trained)
         return self
 
     def apply(self, fn: Callable[[Module], object]) -> Self:
         """Call `fn` on every module, children first, and return the module."""
+        if not callable(fn):
+            raise ArgumentError(f"apply needs a function of a module, got {fn!r:.80}")
         for module in self.children():
             module.apply(fn)
         fn(self)

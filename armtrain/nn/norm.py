@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import BatchNorm2dAttrs
-from armtrain.nn.arguments import positive, rate
+from armtrain.nn.arguments import Rule, positive, rate, refuse_unlike
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter, constant
 from armtrain.nn.tensor import Tensor
+from armtrain.values import truth
 
 __all__ = ["BatchNorm2d"]
+
+
+def _share(what: str, value: object) -> float:
+    """Return the weight of the new value in running statistics."""
+    if value is None:
+        raise ArgumentError(
+            f"{what}=None (a cumulative mean) is not available; use a number from 0 to 1, such as "
+            "0.1"
+        )
+    return rate(what, value, 1.0)
 
 
 class BatchNorm2d(Module):
@@ -34,6 +48,19 @@ class BatchNorm2d(Module):
         Whether there are running statistics; without them evaluation uses the batch's own.
     """
 
+    num_features: int
+    eps: float
+    momentum: float
+    affine: bool
+    track_running_stats: bool
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "num_features": positive,
+        "eps": rate,
+        "momentum": _share,
+        "affine": truth,
+        "track_running_stats": truth,
+    }
+
     def __init__(
         self,
         num_features: int,
@@ -43,28 +70,23 @@ class BatchNorm2d(Module):
         track_running_stats: bool = True,
     ) -> None:
         super().__init__()
-        self.num_features = positive("BatchNorm2d: num_features", num_features)
-        self.eps = rate("BatchNorm2d: eps", eps)
-        if momentum is None:
-            raise ArgumentError(
-                "BatchNorm2d: momentum=None (a cumulative mean) is not available; "
-                "use a number from 0 to 1, such as 0.1"
-            )
-        self.momentum = rate("BatchNorm2d: momentum", momentum, 1.0)
-        self.affine = bool(affine)
-        self.track_running_stats = bool(track_running_stats)
+        self._set(num_features=num_features, eps=eps, momentum=momentum)
+        self._set(affine=affine, track_running_stats=track_running_stats)
         shape = (self.num_features,)
-        self.weight = Parameter(shape, constant(1.0)) if affine else None
-        self.bias = Parameter(shape, constant(0.0)) if affine else None
-        self.running_mean = Buffer(shape, constant(0.0)) if track_running_stats else None
-        self.running_var = Buffer(shape, constant(1.0)) if track_running_stats else None
+        self.weight = Parameter(shape, constant(1.0)) if self.affine else None
+        self.bias = Parameter(shape, constant(0.0)) if self.affine else None
+        self.running_mean = Buffer(shape, constant(0.0)) if self.track_running_stats else None
+        self.running_var = Buffer(shape, constant(1.0)) if self.track_running_stats else None
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of the input's shape."""
         training = self.training or not self.track_running_stats
         attrs = BatchNorm2dAttrs(self.eps, self.momentum, training)
         slots = ("weight", "bias", "running_mean", "running_var")
-        return x.record(self, attrs, {slot: getattr(self, slot) for slot in slots})
+        members = {slot: getattr(self, slot) for slot in slots}
+        for slot, member in members.items():
+            refuse_unlike(f"BatchNorm2d({self.num_features})", slot, member, (self.num_features,))
+        return x.record(self, attrs, members)
 
     def extra_repr(self) -> str:
         """Return the arguments."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
+from armtrain.errors import ArgumentError
 from armtrain.ir.program import Init, InitKind
 from armtrain.limits import MAX_DIM
-from armtrain.values import integer
+from armtrain.values import as_tuple, integer, truth
 
 __all__ = ["Buffer", "Parameter", "constant", "uniform_fan_in"]
 
@@ -38,6 +37,11 @@ class Buffer:
 
     def __init__(self, shape: tuple[int, ...], init: Init) -> None:
         self.shape = _checked_shape(shape)
+        if not isinstance(init, Init):
+            raise ArgumentError(
+                f"{type(self).__name__}: init needs an initialiser, as another one's `.init`, got "
+                f"{init!r:.80}"
+            )
         self.init = init
 
     def __repr__(self) -> str:
@@ -59,15 +63,16 @@ class Parameter(Buffer):
 
     def __init__(self, shape: tuple[int, ...], init: Init, requires_grad: bool = True) -> None:
         super().__init__(shape, init)
-        self.requires_grad = requires_grad
+        self.requires_grad = truth("requires_grad", requires_grad)
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
         """Set whether the optimiser updates it, and return it."""
-        self.requires_grad = bool(requires_grad)
+        self.requires_grad = truth("requires_grad", requires_grad)
         return self
 
 
 def _checked_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return `shape` as a tuple of positive ints."""
-    dims = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    given = as_tuple(shape)
+    dims = (shape,) if given is None else given
     return tuple(integer("every dimension of a parameter", n, 1, MAX_DIM) for n in dims)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar
+
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
 from armtrain.limits import MAX_POOL_PLACES
-from armtrain.nn.arguments import pair, refuse_unless
+from armtrain.nn.arguments import Rule, pair, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
+from armtrain.values import truth
 
 __all__ = ["AvgPool2d", "MaxPool2d"]
 
@@ -21,13 +26,22 @@ def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
         )
 
 
-def _refuse_ceil(layer: str, ceil_mode: bool) -> None:
-    """Refuse ceil_mode=True."""
-    if ceil_mode:
+def _no_ceil(what: str, value: object) -> bool:
+    """Return False; refuse True."""
+    if truth(what, value):
         raise ArgumentError(
-            f"{layer}: ceil_mode=True is not available; pad the image so that the windows fit "
+            f"{what}=True is not available; pad the image so that the windows fit "
             "(padding=...) or use ceil_mode=False, which drops the incomplete last window"
         )
+    return False
+
+
+_WINDOW: Mapping[str, Rule] = {
+    "kernel_size": partial(pair, least=1),
+    "stride": partial(pair, least=1),
+    "padding": partial(pair, least=0),
+    "ceil_mode": _no_ceil,
+}
 
 
 class MaxPool2d(Module):
@@ -45,6 +59,16 @@ class MaxPool2d(Module):
         Only False.
     """
 
+    kernel_size: Pair
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **_WINDOW,
+        "dilation": partial(pair, least=1),
+        "return_indices": partial(refuse_unless, only=False),
+    }
+
     def __init__(
         self,
         kernel_size: int | Pair,
@@ -55,12 +79,13 @@ class MaxPool2d(Module):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__()
-        self.kernel_size = pair("MaxPool2d: kernel_size", kernel_size, 1)
-        self.stride = pair("MaxPool2d: stride", kernel_size if stride is None else stride, 1)
-        self.padding = pair("MaxPool2d: padding", padding, 0)
-        self.dilation = pair("MaxPool2d: dilation", dilation, 1)
-        refuse_unless("MaxPool2d: return_indices", return_indices, False)
-        _refuse_ceil("MaxPool2d", ceil_mode)
+        self._set(kernel_size=kernel_size, stride=kernel_size if stride is None else stride)
+        self._set(padding=padding, dilation=dilation)
+        self._set(return_indices=return_indices, ceil_mode=ceil_mode)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse arguments that do not go together."""
         if self.kernel_size[0] * self.kernel_size[1] > MAX_POOL_PLACES:
             raise ArgumentError(
                 f"MaxPool2d: a window of {self.kernel_size} has more than {MAX_POOL_PLACES} "
@@ -70,6 +95,7 @@ class MaxPool2d(Module):
 
     def attrs(self) -> MaxPool2dAttrs:
         """Return what the layer computes."""
+        self._check()
         return MaxPool2dAttrs(self.kernel_size, self.stride, self.padding, self.dilation)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -102,6 +128,16 @@ class AvgPool2d(Module):
         Only None.
     """
 
+    kernel_size: Pair
+    stride: Pair
+    padding: Pair
+    count_include_pad: bool
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        **_WINDOW,
+        "count_include_pad": truth,
+        "divisor_override": partial(refuse_unless, only=None),
+    }
+
     def __init__(
         self,
         kernel_size: int | Pair,
@@ -112,16 +148,14 @@ class AvgPool2d(Module):
         divisor_override: int | None = None,
     ) -> None:
         super().__init__()
-        self.kernel_size = pair("AvgPool2d: kernel_size", kernel_size, 1)
-        self.stride = pair("AvgPool2d: stride", kernel_size if stride is None else stride, 1)
-        self.padding = pair("AvgPool2d: padding", padding, 0)
-        self.count_include_pad = bool(count_include_pad)
-        _refuse_ceil("AvgPool2d", ceil_mode)
-        refuse_unless("AvgPool2d: divisor_override", divisor_override, None)
+        self._set(kernel_size=kernel_size, stride=kernel_size if stride is None else stride)
+        self._set(padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        self._set(divisor_override=divisor_override)
         _check_padding("AvgPool2d", self.padding, self.kernel_size)
 
     def attrs(self) -> AvgPool2dAttrs:
         """Return what the layer computes."""
+        _check_padding("AvgPool2d", self.padding, self.kernel_size)
         return AvgPool2dAttrs(self.kernel_size, self.stride, self.padding, self.count_include_pad)
 
     def forward(self, x: Tensor) -> Tensor:

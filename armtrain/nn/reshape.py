@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, ClassVar
 
 from armtrain.limits import MAX_DIM
+from armtrain.nn.arguments import Rule
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor, flatten
 from armtrain.values import integer
 
 __all__ = ["Flatten", "Identity"]
+
+_DIM = partial(integer, low=-MAX_DIM, high=MAX_DIM)
 
 
 class Flatten(Module):
@@ -21,10 +26,13 @@ class Flatten(Module):
         Only 1 and -1: the batch dimension stays.
     """
 
+    start_dim: int
+    end_dim: int
+    _rules: ClassVar[Mapping[str, Rule]] = {"start_dim": _DIM, "end_dim": _DIM}
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim = integer("Flatten: start_dim", start_dim, -MAX_DIM, MAX_DIM)
-        self.end_dim = integer("Flatten: end_dim", end_dim, -MAX_DIM, MAX_DIM)
+        self._set(start_dim=start_dim, end_dim=end_dim)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of shape (N, features)."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from armtrain.errors import ShapeError
 from armtrain.ir.graph import AddAttrs, Attrs, FlattenAttrs, ReluAttrs, TanhAttrs
+from armtrain.values import as_integer
 
 if TYPE_CHECKING:
     from armtrain.nn.parameter import Buffer
@@ -59,7 +60,15 @@ class Tensor:
 
     def size(self, dim: int | None = None) -> tuple[int, ...] | int:
         """Return the shape, or one of its dimensions."""
-        return self.shape if dim is None else self.shape[dim]
+        if dim is None:
+            return self.shape
+        place = as_integer(dim)
+        if place is None or not -self.ndim <= place < self.ndim:
+            raise ShapeError(
+                f"size({dim!r:.80}) of a value of shape {self.shape}: it has dimensions 0 to "
+                f"{self.ndim - 1}"
+            )
+        return self.shape[place]
 
     def record(
         self,
@@ -137,11 +146,12 @@ class Tensor:
 
 def flatten(x: Tensor, owner: object | None, start_dim: int, end_dim: int) -> Tensor:
     """Record a flatten, refusing anything but (N, ...) to (N, product)."""
-    last = end_dim + x.ndim if end_dim < 0 else end_dim
-    if start_dim != 1 or last != x.ndim - 1:
+    last = as_integer(end_dim)
+    if as_integer(start_dim) != 1 or last not in (-1, x.ndim - 1):
         raise ShapeError(
-            f"flatten({start_dim}, {end_dim}) of a value of shape {x.shape} is not available: the "
-            "batch dimension must stay and the rest become one; use start_dim=1, end_dim=-1"
+            f"flatten({start_dim!r:.80}, {end_dim!r:.80}) of a value of shape {x.shape} is not "
+            "available: the batch dimension must stay and the rest become one; use start_dim=1, "
+            "end_dim=-1"
         )
     return x if x.ndim == 2 else x.record(owner, FlattenAttrs())
 
@@ -151,6 +161,11 @@ def _resolved(x: Tensor, shape: tuple[int | tuple[int, ...], ...]) -> tuple[int,
     dims: list[int] = []
     for entry in shape:
         dims += entry if isinstance(entry, tuple | list) else (entry,)
+    if any(as_integer(n) is None for n in dims):
+        raise ShapeError(
+            f"cannot reshape {x.shape} to {tuple(dims)!r:.80}: sizes are integers, -1 for the one "
+            "that follows"
+        )
     known = prod(n for n in dims if n != -1)
     total = prod(x.shape)
     if dims.count(-1) == 1 and known > 0 and total % known == 0:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from armtrain.errors import ArgumentError, ShapeError
@@ -13,7 +13,7 @@ from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor
-from armtrain.values import as_integer, integer
+from armtrain.values import as_integer, as_tuple, integer, truth
 
 __all__ = ["trace"]
 
@@ -103,7 +103,7 @@ class _Trace:
 
 def _checked_input(input_shape: object) -> tuple[int, ...]:
     """Return the shape of one sample."""
-    given = tuple(input_shape) if isinstance(input_shape, Iterable) else ()
+    given = as_tuple(input_shape) or ()
     shape = tuple(n for n in map(as_integer, given) if n is not None and 1 <= n <= MAX_DIM)
     if not 1 <= len(given) <= _LONGEST_SAMPLE or len(shape) != len(given):
         raise ArgumentError(
@@ -115,7 +115,10 @@ def _checked_input(input_shape: object) -> tuple[int, ...]:
 
 def _params(net: Module) -> tuple[Param, ...]:
     """Return parameters and buffers module by module, as torch's state dict orders them."""
-    trained = {id(p): p.requires_grad for p in net.parameters()}
+    trained = {
+        id(p): truth(f"{name}: requires_grad", p.requires_grad)
+        for name, p in net.named_parameters()
+    }
     named: dict[str, Buffer] = dict([*net.named_parameters(), *net.named_buffers()])
     params = []
     for path, module in net.named_modules():

@@ -48,6 +48,11 @@ def parse_optimizer(text: str) -> Optimizer:
     >>> parse_optimizer("adam:lr=0.002,beta1=0.8")
     Adam(lr=0.002, betas=(0.8, 0.999), eps=1e-08, weight_decay=0.0)
     """
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"an optimizer's text is a str such as 'sgd:lr=0.01', got {type(text).__name__}; "
+            "armtrain.plan takes optim.SGD(...) itself"
+        )
     word, _, rest = text.partition(":")
     if word not in _OPTIMIZERS:
         raise ArgumentError(f"unknown optimizer '{word}'; available are {', '.join(_OPTIMIZERS)}")

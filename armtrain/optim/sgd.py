@@ -8,6 +8,7 @@ from typing import ClassVar
 from armtrain.errors import ArgumentError
 from armtrain.limits import MAX_FLOAT
 from armtrain.optim.base import Optimizer, number
+from armtrain.values import truth
 
 __all__ = ["SGD"]
 
@@ -39,7 +40,7 @@ class SGD(Optimizer):
         """Check the values by torch's rules."""
         for name in ("lr", "momentum", "dampening", "weight_decay"):
             number(self, name, -MAX_FLOAT if name == "dampening" else 0.0)
-        object.__setattr__(self, "nesterov", bool(self.nesterov))
+        object.__setattr__(self, "nesterov", truth("optim.SGD: nesterov", self.nesterov))
         if self.nesterov and (self.momentum <= 0.0 or self.dampening != 0.0):
             raise ArgumentError(
                 "optim.SGD: nesterov=True needs momentum > 0 and dampening 0, got "

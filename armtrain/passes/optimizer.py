@@ -58,7 +58,7 @@ def optimizer_of_params(
     """
     names = [p.name for p in graph.params if not p.buffer]
     chosen: dict[str, Optimizer] = {}
-    for index, group in enumerate(groups or ()):
+    for index, group in enumerate(_checked_groups(groups)):
         what, options = f"param_groups[{index}]", dict(group)
         if "params" not in options:
             raise ArgumentError(f"{what} needs 'params': a pattern or a list of parameter names")
@@ -72,6 +72,21 @@ def optimizer_of_params(
             raise ArgumentError(f"{what}: {error}") from None
         chosen.update(dict.fromkeys(sorted(members), own))
     return {p.name: chosen.get(p.name, optimizer) for p in graph.params if p.trained}
+
+
+def _checked_groups(groups: object) -> Sequence[Mapping[str, Any]]:
+    """Return the groups if they are a list of mappings with text as keys."""
+    if groups is None:
+        return ()
+    listed = groups if isinstance(groups, list | tuple) else (None,)
+    for index, group in enumerate(listed):
+        if not isinstance(group, Mapping) or not all(isinstance(key, str) for key in group):
+            got = f"param_groups[{index}]={group!r:.80}" if listed is groups else f"{groups!r:.80}"
+            raise ArgumentError(
+                "param_groups needs a list of dicts, such as [{'params': 'fc.*', 'lr': 0.001}], "
+                f"got {got}"
+            )
+    return listed
 
 
 class Clipping:

@@ -11,6 +11,7 @@ import os
 from typing import Any
 
 from armtrain import atomic
+from armtrain.errors import PlanError
 from armtrain.files import read_regular
 from armtrain.ir.program import Phase, Program
 from armtrain.planfile.account import accounts
@@ -174,6 +175,13 @@ class Plan(PlanData):
         PlanError
             Naming what is damaged or inconsistent.
         """
+        try:
+            content = bytes(memoryview(content))
+        except TypeError as error:
+            raise PlanError(
+                f"a plan file's content is bytes, got {type(content).__name__}; Plan.load(path) "
+                "reads a file"
+            ) from error
         data = decode(content)
         if check:
             check_bytes(content)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from armtrain.errors import ArgumentError
+import numpy as np
+from numpy.typing import NDArray
+
+from armtrain.errors import ArgumentError, ShapeError
+from armtrain.files import path_text
 from armtrain.limits import MAX_EPOCHS
 from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
-from armtrain.values import as_integer, integer
+from armtrain.values import as_integer, integer, truth
 
-__all__ = ["fit_options", "path_of", "progress_of"]
+__all__ = ["fit_options", "float32_of", "level_of", "path_of", "progress_of", "state_of"]
 
 
 def path_of(what: str, value: Any) -> str:
@@ -20,12 +25,48 @@ def path_of(what: str, value: Any) -> str:
     Raises
     ------
     ArgumentError
-        It is neither text nor path-like.
+        It is neither text nor path-like, or holds a NUL character.
     """
     path = os.fspath(value) if isinstance(value, str | os.PathLike) else None
     if not isinstance(path, str):
         raise ArgumentError(f"{what} needs a path, as a str or pathlib.Path, got {value!r:.80}")
-    return path
+    return path_text(path)
+
+
+def level_of(kernel_level: Any) -> str | None:
+    """Return a kernel level's name, or None for the processor's best."""
+    if kernel_level is None:
+        return None
+    if not isinstance(kernel_level, str):
+        raise ArgumentError(f"kernel_level needs the name of a level, got {kernel_level!r:.80}")
+    if not (kernel_level.isascii() and kernel_level.isprintable()):
+        raise ArgumentError(
+            f"kernel_level {kernel_level!r:.80} holds a NUL or another character that no name of a "
+            "level has; `armtrain doctor` lists them"
+        )
+    return kernel_level
+
+
+def state_of(state: Any) -> Mapping[str, Any]:
+    """Return a mapping of names to arrays."""
+    if not isinstance(state, Mapping):
+        raise ArgumentError(f"a state is a mapping of names to arrays, got {type(state).__name__}")
+    wrong = [name for name in state if not isinstance(name, str)]
+    if wrong:
+        raise ArgumentError(f"a state's names are of type str, got {wrong[0]!r:.80}")
+    return state
+
+
+def float32_of(name: str, value: Any) -> NDArray[np.float32]:
+    """Return a weight as the engine holds it; what float32 cannot hold becomes infinite."""
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ShapeError(f"'{name}' is no array of one shape: {error}") from error
+    if array.dtype.kind not in "fiub":
+        raise ShapeError(f"'{name}' holds {array.dtype} values; float32 numbers are needed")
+    with np.errstate(over="ignore"):
+        return np.array(array, np.float32, order="C")
 
 
 def fit_options(
@@ -47,7 +88,7 @@ def fit_options(
         integer("epochs", epochs, 0, MAX_EPOCHS),
         None if checkpoint is None else path_of("checkpoint", checkpoint),
         _every(checkpoint_every),
-        bool(resume),
+        truth("resume", resume),
         None if log is None else path_of("log", log),
     )
     if options.checkpoint is None and (options.resume or options.checkpoint_every):

@@ -2,8 +2,9 @@
 
 While a run is guarded, the first SIGINT or SIGTERM only raises a flag that the loop reads after
 each step. When the guard ends, the previous handlers are back and the signal takes its normal
-course. A second one takes its normal course at once. What was ignored before stays ignored: that is
-how a shell's `&` and `nohup` start what shall outlive them.
+course. A second one of the same kind takes its normal course at once; one of each kind, as when a
+service manager and Ctrl-C stop a run together, is one wish to stop. What was ignored before stays
+ignored: that is how a shell's `&` and `nohup` start what shall outlive them.
 """
 
 from __future__ import annotations
@@ -50,14 +51,22 @@ class StopGuard:
             signal.raise_signal(self._received)
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: the first time remember it, then step aside."""
+        """Handle a signal: the first of its kind is remembered, the next finds the old handler.
+
+        The other kind's handler stays: that signal may wait for it already, and would be dropped
+        with a remark about a race.
+        """
         self.requested = True
-        self._received = number
-        self._restore()
+        self._received = self._received or number
+        self._put_back(number, self._previous.pop(number, None))
 
     def _restore(self) -> None:
         """Put the previous handlers back."""
-        for number, handler in self._previous.items():
-            if handler is not None:
-                signal.signal(number, handler)
-        self._previous = {}
+        while self._previous:  # a signal that comes meanwhile takes its own
+            self._put_back(*self._previous.popitem())
+
+    @staticmethod
+    def _put_back(number: int, handler: Any) -> None:
+        """Set a handler, but for one that Python does not know."""
+        if handler is not None:
+            signal.signal(number, handler)

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from armtrain.data import Source, open_data
 from armtrain.data.spec import Data
 from armtrain.errors import (
-    ArgumentError,
     ArmtrainError,
     EngineError,
     NonFiniteError,
@@ -23,7 +22,14 @@ from armtrain.files import read_regular
 from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
-from armtrain.runtime.arguments import fit_options, path_of, progress_of
+from armtrain.runtime.arguments import (
+    fit_options,
+    float32_of,
+    level_of,
+    path_of,
+    progress_of,
+    state_of,
+)
 from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
 from armtrain.runtime.engine import (
     check_smallest_batch,
@@ -36,7 +42,7 @@ from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
 from armtrain.runtime.progress import Progress
 from armtrain.runtime.room import OPEN_BYTES, buffer_bytes, take_room
-from armtrain.values import integer
+from armtrain.values import integer, truth
 
 __all__ = ["Trainer"]
 
@@ -90,8 +96,7 @@ class Trainer:
     ) -> None:
         self.seed = integer("seed", seed, 0, MAX_UINT64)
         threads = integer("threads (0 for the usable processors)", threads, 0, MAX_THREADS)
-        if not isinstance(kernel_level, str | None):
-            raise ArgumentError(f"kernel_level needs the name of a level, got {kernel_level!r}")
+        kernel_level = level_of(kernel_level)
         content = (
             plan.to_bytes()
             if isinstance(plan, Plan)
@@ -329,12 +334,10 @@ class Trainer:
         NonFiniteError
             An array holds a NaN, an infinity or more than a float32 can; nothing was changed.
         """
-        if not isinstance(state, Mapping):
-            raise ArgumentError(
-                f"a state is a mapping of names to arrays, got {type(state).__name__}"
-            )
         shapes = {t.name: t.layout.shape for t in self.plan.program.tensors if t.role in _SAVED}
-        given = {n: _as_float32(n, a) for n, a in state.items() if not n.endswith(_IGNORED)}
+        given = {
+            n: float32_of(n, a) for n, a in state_of(state).items() if not n.endswith(_IGNORED)
+        }
         missing, unknown = (
             sorted(shapes.keys() - given.keys()),
             sorted(given.keys() - shapes.keys()),
@@ -372,6 +375,7 @@ class Trainer:
 
     def open(self, data: Data, *, targets: bool = False) -> Source:
         """Return checked data as a context manager, to be passed to the other methods."""
+        targets = truth("targets", targets)
         source = open_data(data, self._engine.random_sample, self.plan.batch_size)
         try:
             source.check(self._expected, targets=targets)
@@ -383,12 +387,3 @@ class Trainer:
     def _open(self, stack: ExitStack, data: Data, *, targets: bool) -> Source:
         """Open and check data; the stack closes them."""
         return stack.enter_context(self.open(data, targets=targets))
-
-
-def _as_float32(name: str, value: Any) -> NDArray[np.float32]:
-    """Return a weight as the engine holds it; what float32 cannot hold becomes infinite."""
-    array = np.asarray(value)
-    if array.dtype.kind not in "fiub":
-        raise ShapeError(f"'{name}' holds {array.dtype} values; float32 numbers are needed")
-    with np.errstate(over="ignore"):
-        return np.array(array, np.float32, order="C")

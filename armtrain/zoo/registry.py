@@ -74,8 +74,8 @@ def entry(name: str) -> ZooEntry:
     ValueError
         Unknown name, with the similar ones.
     """
-    if name not in ENTRIES:
-        close = get_close_matches(name, ENTRIES, n=1)
+    if not isinstance(name, str) or name not in ENTRIES:
+        close = get_close_matches(f"{name:.80}" if isinstance(name, str) else "", ENTRIES, n=1)
         hint = f"did you mean '{close[0]}'? Available" if close else "available"
-        raise ArgumentError(f"no model '{name}' in the zoo; {hint} are {', '.join(ENTRIES)}")
+        raise ArgumentError(f"no model {name!r:.80} in the zoo; {hint} are {', '.join(ENTRIES)}")
     return ENTRIES[name]

@@ -6,8 +6,27 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/crc32.h"
 #include "engine/kept.h"
 #include "ops/check.h"
+
+#define KIND_AG 3 /* of steps that apply gradients: optimiser and clipping */
+
+/* Operation, first operand's name and attributes of every step that updates. They are added, so
+ * that the steps' order, which is the plan's business, does not matter. Never 0. */
+static uint32_t update_crc32(const art_plan *plan) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < plan->header->n_train_steps; i++) {
+        const art_plan_step *s = &plan->steps[i];
+        if (s->kind == KIND_AG) {
+            const char *name = art_plan_name(plan, art_plan_operand(plan, i, 0));
+            uint32_t crc = art_crc32(0, &s->op, sizeof s->op);
+            crc = art_crc32(crc, name, strlen(name));
+            sum += art_crc32(crc, &plan->attrs[s->attrs], s->n_attrs * sizeof plan->attrs[0]);
+        }
+    }
+    return sum == 0 ? 1 : sum;
+}
 
 void art_ckpt_describe(const art_engine *engine, art_ckpt_header *header) {
     uint64_t data_bytes = 0;
@@ -27,6 +46,7 @@ void art_ckpt_describe(const art_engine *engine, art_ckpt_header *header) {
             data_bytes += art_ckpt_padded(art_engine_tensor(engine, i)->bytes);
         }
     }
+    header->update_crc32 = update_crc32(&engine->plan);
     header->file_bytes = sizeof *header + header->directory_bytes + data_bytes;
 }
 

@@ -203,6 +203,18 @@ static void note_level(const reader *r, const art_engine *engine, uint64_t step,
     }
 }
 
+static void note_update(const reader *r, const art_engine *engine, uint64_t step, notes *n) {
+    art_ckpt_header want;
+    art_ckpt_describe(engine, &want);
+    if (r->header.update_crc32 != 0 && r->header.update_crc32 != want.update_crc32) {
+        add_note(n,
+                 "checkpoint %llu was written under other settings of the optimizer (learning "
+                 "rate, momentum, weight decay, ... or clipping) than this plan's, which hold from "
+                 "here on: the weights will be those of neither run alone\n",
+                 (unsigned long long)step);
+    }
+}
+
 /* Load one file; *next is set when it is damaged and an older one shall be tried. */
 static art_status try_file(art_engine *engine, const char *dir, uint64_t step, notes *n, bool *next,
                            art_error *err) {
@@ -218,6 +230,7 @@ static art_status try_file(art_engine *engine, const char *dir, uint64_t step, n
     }
     if (status == ART_OK) {
         note_level(&r, engine, step, n);
+        note_update(&r, engine, step, n);
         return ART_OK;
     }
     ART_FAIL_IF(status == ART_PLAN_MODEL, err, status, "cannot resume from %.200s: %.250s", path,

@@ -182,6 +182,15 @@ def test_traceback_on_request(monkeypatch: pytest.MonkeyPatch) -> None:
         main(["check", "f.plan"])
 
 
+@pytest.mark.parametrize("value", ["", "0", "no", "False"])
+def test_no_traceback_when_it_is_switched_off(
+    value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ARMTRAIN_TRACEBACK", value)
+    assert main(["check", "missing.plan"]) == 4
+    assert "missing.plan" in capsys.readouterr().err
+
+
 def test_missing_plan_is_a_storage_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["check", "missing.plan"]) == 4
     assert "missing.plan" in capsys.readouterr().err

@@ -39,6 +39,26 @@ def test_second_signal_interrupts_at_once() -> None:
     assert reached == []
 
 
+def test_two_kinds_together_are_one_wish_to_stop(capfd: pytest.CaptureFixture[str]) -> None:
+    """Both wait when Python looks, and none is dropped with a remark; the first decides."""
+    reached = []
+    kinds = {signal.SIGINT, signal.SIGTERM}
+
+    def guarded() -> None:
+        with StopGuard() as guard:
+            signal.pthread_sigmask(signal.SIG_BLOCK, kinds)
+            for kind in kinds:
+                os.kill(os.getpid(), kind)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, kinds)
+            reached.append(guard.requested)
+
+    with pytest.raises(KeyboardInterrupt):
+        guarded()
+    assert reached == [True]
+    assert "race condition" not in capfd.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
 def test_termination_reaches_the_users_handler() -> None:
     received = []
     previous = signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
