@@ -39,8 +39,8 @@ class Machine:
         All processors; those that this process may use.
     memory_total_bytes, memory_available_bytes, swap_total_bytes : int or None
     cgroup_limit_bytes, cgroup_used_bytes : int or None
-        Tightest memory limit of the control groups of this process, and what that group uses
-        besides files that can be dropped from memory; None without a limit.
+        Limit of the control group that leaves this process the least memory, and what that group
+        uses besides files that can be dropped from memory; None without a limit.
     storage_path, filesystem : str
         Current directory and the file system that holds it.
     storage_free_bytes : int
@@ -73,10 +73,15 @@ class Machine:
     @property
     def memory_usable_bytes(self) -> int | None:
         """Memory available to this process: what is free, or what its control groups leave."""
-        bounds = [] if self.memory_available_bytes is None else [self.memory_available_bytes]
-        if self.cgroup_limit_bytes is not None:
-            bounds.append(max(0, self.cgroup_limit_bytes - (self.cgroup_used_bytes or 0)))
-        return min(bounds, default=None)
+        bounds = (self.memory_available_bytes, self.cgroup_left_bytes)
+        return min((b for b in bounds if b is not None), default=None)
+
+    @property
+    def cgroup_left_bytes(self) -> int | None:
+        """What the control groups leave this process, None without a limit."""
+        if self.cgroup_limit_bytes is None:
+            return None
+        return max(0, self.cgroup_limit_bytes - (self.cgroup_used_bytes or 0))
 
 
 @dataclass(frozen=True)
@@ -138,7 +143,10 @@ def meminfo(text: str) -> dict[str, int]:
 
 
 def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
-    """Return (limit, use) in bytes of the tightest memory control group above this process."""
+    """Return (limit, use) in bytes of the memory control group that leaves this process least.
+
+    An outer group with the larger limit can be the fuller one: other processes use it too.
+    """
     base = root / "sys/fs/cgroup"
     names = ("memory.max", "memory.current")
     folder: Path | None = None
@@ -151,13 +159,13 @@ def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
             break
         if number == "0":
             folder = base / path.lstrip("/")
-    tightest: tuple[int | None, int | None] = (None, None)
+    groups: list[tuple[int, int | None]] = []
     while folder is not None:
         limit, used = (_number(folder / name) for name in names)
-        if limit is not None and (tightest[0] is None or limit < tightest[0]):
-            tightest = (limit, None if used is None else max(0, used - _file_cache(folder)))
+        if limit is not None:
+            groups.append((limit, None if used is None else max(0, used - _file_cache(folder))))
         folder = folder.parent if folder != base and base in folder.parents else None
-    return tightest
+    return min(groups, key=lambda group: group[0] - (group[1] or 0), default=(None, None))
 
 
 def _file_cache(folder: Path) -> int:

@@ -86,6 +86,27 @@ def test_tightest_limit_of_version_2(tmp_path: Path) -> None:
     assert cgroup_memory(root) == (1_000_000, 400)
 
 
+@pytest.mark.parametrize(
+    ("outer", "outer_used", "told"),
+    [(1_500_000, 1_400_000, (1_500_000, 1_400_000)), (1_500_000, 300_000, (1_000_000, 10))],
+)
+def test_the_group_that_leaves_least_counts(
+    tmp_path: Path, outer: int, outer_used: int, told: tuple[int, int]
+) -> None:
+    root = tree(
+        tmp_path,
+        proc__self__cgroup="0::/a/b\n",
+        **{
+            "sys__fs__cgroup__a__memory.max": f"{outer}\n",
+            "sys__fs__cgroup__a__memory.current": f"{outer_used}\n",
+            "sys__fs__cgroup__a__b__memory.max": "1000000\n",
+            "sys__fs__cgroup__a__b__memory.current": "10\n",
+        },
+    )
+    assert cgroup_memory(root) == told
+    assert read_machine(root, str(tmp_path)).memory_usable_bytes == told[0] - told[1]
+
+
 def test_limit_of_version_1(tmp_path: Path) -> None:
     files = {
         "sys__fs__cgroup__memory__job__memory.limit_in_bytes": "5000\n",
