@@ -278,7 +278,7 @@ def _swap(f: Findings) -> str:
 
 
 def _group(m: Machine) -> str:
-    """Return the tightest limit of the control groups and what is used of it."""
+    """Return the limit of the control group that leaves least and what is used of it."""
     if m.cgroup_limit_bytes is None:
         return "no limit"
     return f"{_size(m.cgroup_limit_bytes)}, {_size(m.cgroup_used_bytes)} of it in use"

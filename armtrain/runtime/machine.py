@@ -254,7 +254,7 @@ def _without_memory_groups(words: list[str]) -> bool:
 def _rules(m: Machine) -> list[tuple[bool, str, str]]:
     """Return (does it apply, problem, remedy) of every rule."""
     free = _UNLIMITED if m.memory_available_bytes is None else m.memory_available_bytes
-    limit = _UNLIMITED if m.cgroup_limit_bytes is None else m.cgroup_limit_bytes
+    usable = _UNLIMITED if m.memory_usable_bytes is None else m.memory_usable_bytes
     return [
         (
             m.userland_bits < m.kernel_bits,
@@ -262,15 +262,16 @@ def _rules(m: Machine) -> list[tuple[bool, str, str]]:
             "install a 64-bit system image: 64-bit NEON code is faster and addresses more memory",
         ),
         (
-            free < _LOW_BYTES,
-            f"only {free} B of memory are available",
+            usable < _LOW_BYTES,
+            f"only {usable} B of memory are available to this process",
             "end other programs, or use armtrain-run, which needs no Python",
         ),
         (
-            limit < free,
-            f"a control group limits this process to {limit} B",
+            usable < free,
+            f"a control group limits this process to {m.cgroup_limit_bytes} B, of which "
+            f"{m.cgroup_left_bytes} B are left",
             "raise the limit (memory.max, MemoryMax= of the service, --memory of the container), "
-            "or plan with --budget below it",
+            "or plan with --budget below what is left",
         ),
         (
             _without_memory_groups(m.command_line.split()),

@@ -150,6 +150,14 @@ def test_every_hindrance_has_a_remedy(change: dict[str, object], word: str) -> N
     assert len(found.remedy) > 20
 
 
+def test_a_group_that_is_nearly_used_up_is_told_whatever_its_limit() -> None:
+    group = replace(GOOD, cgroup_limit_bytes=3_900_000_000, cgroup_used_bytes=3_890_000_000)
+    little, limited = hindrances(group)
+    assert "only 10000000 B of memory" in little.problem
+    assert "limits this process to 3900000000 B, of which 10000000 B are left" in limited.problem
+    assert hindrances(replace(group, cgroup_used_bytes=100_000_000)) == []
+
+
 @pytest.mark.parametrize(
     ("level", "levels", "neon", "cap", "word"),
     [
