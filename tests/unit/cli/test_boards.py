@@ -62,7 +62,7 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["boards", "toaster"]) == 2
-    assert "known are generic" in capsys.readouterr().err
+    assert f"known are {', '.join(board_ids())}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
