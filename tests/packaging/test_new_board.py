@@ -68,7 +68,7 @@ def add_machine(machines: Path) -> None:
 
 def add_row(document: Path) -> None:
     """Add a row to the table of boards, in the order of the ids."""
-    text, row = document.read_text(), f"| `{ID}` | Example: 6 | – | – | – | aarch64 |\n"
+    text, row = document.read_text(), f"| `{ID}` | Example: 6 | | | | aarch64 |\n"
     document.write_text(text.replace("| `generic` |", f"{row}| `generic` |", 1))
 
 
