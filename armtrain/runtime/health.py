@@ -155,15 +155,16 @@ def _throttling(health: Health, detection: Detection) -> list[Hindrance]:
     """Return what slows the processor now and, apart from it, what did earlier."""
     state, profile = health.throttled, detection.board.throttling
     if state is None:
+        seen = _heat(health, detection) or _slow_clock(health)
         if profile is None or profile.reader != "vcgencmd":
-            return _slow_clock(health)
+            return seen
         return [
             Hindrance(
                 "whether the processor is throttled is unknown: the firmware cannot be asked",
                 "install vcgencmd (package raspi-utils-core) and join the group 'video': "
                 "sudo usermod -aG video $USER",
             ),
-            *_slow_clock(health),
+            *seen,
         ]
     found = [Hindrance(f"{flag} now", _REMEDIES[flag]) for flag in state.now]
     earlier = [flag for flag in state.since_boot if flag not in state.now]
@@ -179,12 +180,36 @@ def _throttling(health: Health, detection: Detection) -> list[Hindrance]:
     return found
 
 
+def _heat(health: Health, detection: Detection) -> list[Hindrance]:
+    """Return that the processor is as hot as the profile's limits, where no firmware tells."""
+    board, heat = detection.board, health.temperature_c
+    if board.throttling is None or heat is None:
+        return []
+    limits = (board.throttling.soft_limit_c, board.throttling.limit_c)
+    reached = [limit.value for limit in limits if limit is not None and limit.value <= heat]
+    if not reached:
+        return []
+    now, most = health.clock_mhz, health.clock_limit_mhz
+    slow = f", and is {now:.0f} MHz of {most:.0f} MHz now" if _is_slow(health) else ""
+    return [
+        Hindrance(
+            f"the processor is at {heat:.0f} degrees C: from {max(reached):g} on the clock of "
+            f"{board.name} is lowered{slow}",
+            _REMEDIES["throttled"],
+        )
+    ]
+
+
+def _is_slow(health: Health) -> bool:
+    """Say whether the clock is known to be well below the highest."""
+    now, most = health.clock_mhz, health.clock_limit_mhz
+    return now is not None and most is not None and now < _LOW_CLOCK * most
+
+
 def _slow_clock(health: Health) -> list[Hindrance]:
     """Return a lowered clock where no firmware tells: only fixed governors say what it means."""
     now, limit = health.clock_mhz, health.clock_limit_mhz
-    if health.governors != ("performance",) or now is None or limit is None:
-        return []
-    if now >= _LOW_CLOCK * limit:
+    if health.governors != ("performance",) or not _is_slow(health):
         return []
     heat = "" if health.temperature_c is None else f" at {health.temperature_c:.0f} degrees C"
     return [

@@ -71,6 +71,7 @@ def test_a_board_is_described_in_full(board_id: str) -> None:
     assert board.console
     assert board.power
     assert board.throttling
+    assert board.throttling.limit_c
     assert board.toolchains
     assert board.storage
     assert len({s.id for s in board.storage}) == len(board.storage)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from armtrain.board.detect import detect
+from armtrain.board.profile import load_board
 from armtrain.board.throttling import decode
 from armtrain.runtime.health import Health, health_hindrances, read_health, storage_of
 
@@ -57,6 +58,38 @@ def test_a_fixed_clock_that_is_low_means_heat_or_voltage() -> None:
     assert "900 MHz of 1500 MHz at 45 degrees C" in told
     assert problems(replace(slow, clock_mhz=1490.0), "odroid-c4") == []
     assert problems(replace(slow, governors=("ondemand",)), "odroid-c4") == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "heat", "told"),
+    [
+        ("raspberrypi-4b", 115.0, "115 degrees C: from 80 on the clock of Raspberry Pi 4 Model B"),
+        ("raspberrypi-3b-plus", 60.0, "60 degrees C: from 60 on the clock"),
+        ("raspberrypi-3b-plus", 83.0, "83 degrees C: from 80 on the clock"),
+        ("odroid-c4", 85.0, "85 degrees C: from 85 on the clock of Odroid C4"),
+        ("odroid-m1", 72.0, "72 degrees C: from 70 on the clock"),
+    ],
+)
+def test_heat_is_told_where_no_firmware_does(machine: str, heat: float, told: str) -> None:
+    hot = replace(GOOD, temperature_c=heat, throttled=None)
+    assert told in problems(hot, machine)[-1]
+    assert "MHz" not in problems(hot, machine)[-1]
+    slow = problems(replace(hot, clock_mhz=300.0), machine)[-1]
+    assert slow.endswith("is lowered, and is 300 MHz of 1500 MHz now")
+    fixed = replace(hot, clock_mhz=300.0, governors=("performance",))
+    assert problems(fixed, machine)[-1] == slow, "one fact, one warning"
+    cool = problems(replace(hot, temperature_c=50.0), machine)
+    assert not [p for p in cool if "degrees" in p]
+
+
+def test_the_firmware_knows_better_than_the_temperature() -> None:
+    assert problems(replace(GOOD, temperature_c=90.0)) == []
+
+
+def test_heat_without_a_known_limit_is_no_warning() -> None:
+    hot = replace(GOOD, temperature_c=90.0, throttled=None)
+    detection = replace(detect(MACHINES / "odroid-c4"), board=load_board("generic"))
+    assert health_hindrances(hot, detection, arm=True) == []
 
 
 def test_an_unknown_board_is_told_on_arm_only() -> None:
