@@ -287,6 +287,8 @@ def _group(m: Machine) -> str:
 def _storage(f: Findings) -> str:
     """Return where files go."""
     m = f.machine
+    if m.storage_free_bytes is None:
+        return "unknown"
     where = f"{_size(m.storage_free_bytes)} free on {m.filesystem}, {m.storage_path}"
     return f"{where} ({f.health.storage_device}, {f.health.storage_kind})"
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from armtrain.board.detect import Detection
-from armtrain.board.identity import read_text
+from armtrain.board.identity import decimal, read_text
 from armtrain.board.throttling import Throttled, read_throttled
 from armtrain.runtime.machine import Hindrance
 
@@ -81,15 +81,17 @@ def _texts(root: Path, pattern: str) -> list[str]:
 
 def _highest(root: Path, pattern: str) -> float | None:
     """Return the highest of some numbers, in thousands: kHz to MHz, millidegrees to degrees."""
-    words = (text.strip() for text in _texts(root, pattern))
-    return max((int(word) / 1000 for word in words if word.isdecimal()), default=None)
+    numbers = (decimal(text.strip()) for text in _texts(root, pattern))
+    return max((number / 1000 for number in numbers if number is not None), default=None)
 
 
 def _zram_bytes(swaps: str) -> int:
     """Return the size of all zram devices in a /proc/swaps text, which counts in KiB."""
     rows = (line.split() for line in swaps.splitlines()[1:])
     return sum(
-        1024 * int(row[2]) for row in rows if len(row) > 2 and row[0].startswith("/dev/zram")
+        1024 * (decimal(row[2]) or 0)
+        for row in rows
+        if len(row) > 2 and row[0].startswith("/dev/zram")
     )
 
 

@@ -11,7 +11,7 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from armtrain.board.identity import is_captured, read_identity, read_system
+from armtrain.board.identity import decimal, is_captured, read_identity, read_system
 from armtrain.board.identity import read_text as _text
 
 __all__ = ["Hindrance", "Machine", "hindrances", "kernel_hindrances", "read_machine"]
@@ -42,8 +42,8 @@ class Machine:
         Limit of the control group that leaves this process the least memory, and what that group
         uses besides files that can be dropped from memory; None without a limit.
     storage_path, filesystem : str
-        Current directory and the file system that holds it.
-    storage_free_bytes : int
+        Current directory and the file system that holds it, 'unknown' when it was deleted.
+    storage_free_bytes : int or None
     command_line : str
         Of the kernel.
     """
@@ -62,7 +62,7 @@ class Machine:
     cgroup_used_bytes: int | None
     storage_path: str
     filesystem: str
-    storage_free_bytes: int
+    storage_free_bytes: int | None
     command_line: str
 
     @property
@@ -137,8 +137,9 @@ def meminfo(text: str) -> dict[str, int]:
     for line in text.splitlines():
         key, _, value = line.partition(":")
         words = value.split()
-        if words and words[0].isdecimal():
-            found[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+        number = decimal(words[0]) if words else None
+        if number is not None:
+            found[key] = number * (1024 if words[1:] == ["kB"] else 1)
     return found
 
 
@@ -171,7 +172,7 @@ def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
 def _file_cache(folder: Path) -> int:
     """Return the bytes of files that a control group keeps in memory and can drop."""
     rows = (line.split() for line in (_text(folder / "memory.stat") or "").splitlines())
-    found = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
+    found = {row[0]: decimal(row[1]) or 0 for row in rows if len(row) == 2}
     kinds = ("active_file", "inactive_file")
     total = "total_" if "total_active_file" in found else ""
     return sum(found.get(total + kind, 0) for kind in kinds)
@@ -179,10 +180,8 @@ def _file_cache(folder: Path) -> int:
 
 def _number(path: Path) -> int | None:
     """Return the number in a control file; None for 'max' and huge values."""
-    text = (_text(path) or "").strip()
-    if not text.isdecimal() or int(text) >= _UNLIMITED:
-        return None
-    return int(text)
+    number = decimal((_text(path) or "").strip())
+    return None if number is None or number >= _UNLIMITED else number
 
 
 def filesystem_of(path: str, mounts: str) -> str:
@@ -279,7 +278,12 @@ def _rules(m: Machine) -> list[tuple[bool, str, str]]:
             "add cgroup_enable=memory cgroup_memory=1 to the kernel command line and restart",
         ),
         (
-            m.storage_free_bytes < _LOW_BYTES,
+            m.storage_free_bytes is None,
+            "the current directory cannot be read: it may have been deleted",
+            "change to a directory that exists: files are written to the current one by default",
+        ),
+        (
+            m.storage_free_bytes is not None and m.storage_free_bytes < _LOW_BYTES,
             f"{m.storage_path} has only {m.storage_free_bytes} B free",
             "free some space, or keep checkpoints in another directory",
         ),

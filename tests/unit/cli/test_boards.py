@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -155,6 +156,20 @@ def test_doctor_says_what_a_control_group_leaves(
     assert "warning: a control group limits this process to 268435456 B" in out
     free = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b"))["memory"]
     assert free["usable_bytes"] == free["available_bytes"]
+
+
+def test_doctor_in_a_directory_that_was_deleted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    facts = told(capsys, "doctor")
+    assert (facts["storage"]["path"], facts["storage"]["free_bytes"]) == ("unknown", None)
+    assert any("may have been deleted" in w["problem"] for w in facts["warnings"])
+    assert main(["doctor"]) == 0
+    assert re.search(r"^storage here +unknown$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_doctor_text(capsys: pytest.CaptureFixture[str], root: Path) -> None:

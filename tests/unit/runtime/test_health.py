@@ -99,6 +99,20 @@ def test_an_unknown_board_is_told_on_arm_only() -> None:
     assert health_hindrances(GOOD, detection, arm=False) == []
 
 
+@pytest.mark.parametrize("word", ["9" * 5000, "abc", "<unknown>"])
+def test_what_is_no_number_says_nothing(tmp_path: Path, word: str) -> None:
+    for name, text in (
+        ("proc/swaps", f"Filename Type Size Used Priority\n/dev/zram0 partition {word} 0 5\n"),
+        ("sys/class/thermal/thermal_zone0/temp", word),
+        ("sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", word),
+    ):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    empty = Health((), None, None, None, None, 0, "unknown", "unknown")
+    assert read_health(tmp_path, "/") == empty
+
+
 @pytest.mark.parametrize(
     ("device", "kind", "expected"),
     [

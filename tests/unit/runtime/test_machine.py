@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from armtrain.board.identity import CAPTURE, decimal, read_system
+from armtrain.errors import PlanError
 from armtrain.runtime.machine import (
     Machine,
     cgroup_memory,
@@ -116,6 +118,30 @@ def test_limit_of_version_1(tmp_path: Path) -> None:
     assert cgroup_memory(root) == (5000, None)
 
 
+@pytest.mark.parametrize("word", ["9" * 5000, "-5", "abc", "", "\u0663"])
+def test_what_is_no_number_says_nothing(tmp_path: Path, word: str) -> None:
+    assert decimal(word) is None
+    root = tree(
+        tmp_path,
+        proc__meminfo=f"MemTotal: {word} kB\nMemFree: 1 kB\n",
+        proc__self__cgroup="0::/a\n",
+        **{
+            "sys__fs__cgroup__a__memory.max": word,
+            "sys__fs__cgroup__memory.max": "5000",
+            "sys__fs__cgroup__memory.current": "900",
+            "sys__fs__cgroup__memory.stat": f"active_file {word}\ninactive_file 500\n",
+        },
+    )
+    machine = read_machine(root, str(tmp_path))
+    assert (machine.memory_total_bytes, machine.memory_usable_bytes) == (None, 4600)
+
+
+def test_a_captured_number_of_many_digits(tmp_path: Path) -> None:
+    (tmp_path / CAPTURE).write_text(f"page_bytes = {'9' * 5000}\n")
+    with pytest.raises(PlanError, match="cannot read the captured machine"):
+        read_system(tmp_path)
+
+
 def test_no_limit(tmp_path: Path) -> None:
     assert cgroup_memory(tmp_path) == (None, None)
 
@@ -140,6 +166,7 @@ def test_good_machine_has_no_hindrance() -> None:
         ({"cgroup_limit_bytes": 1 << 28}, "control group"),
         ({"command_line": "x cgroup_disable=memory"}, "not enforced"),
         ({"storage_free_bytes": 5}, "5 B free"),
+        ({"storage_free_bytes": None, "storage_path": "unknown"}, "may have been deleted"),
         ({"filesystem": "vfat"}, "power failure"),
         ({"filesystem": "tmpfs"}, "vanish"),
     ],
