@@ -26,6 +26,7 @@ __all__ = ["Findings", "Kernels", "add_parser", "examine", "feature_names", "run
 
 _FEATURES = {0: "sse2", 1: "avx2+fma", 2: "avx512", 8: "neon", 9: "vfpv4"}
 _CAP = "ARMTRAIN_CPU"
+_DISKS = ("usb", "sata")
 
 
 @dataclass(frozen=True)
@@ -205,7 +206,9 @@ def _cores(f: Findings) -> list[dict[str, Any]]:
 
 def _media(f: Findings) -> list[str]:
     """Return the media of the board's profile that the storage here may be."""
-    return [s.id for s in f.detection.board.storage if s.kind == f.health.storage_kind]
+    kind = f.health.storage_kind
+    kinds = _DISKS if kind == "disk" else (kind,)
+    return [s.id for s in f.detection.board.storage if s.kind in kinds]
 
 
 def _isa(f: Findings) -> str:

@@ -5,6 +5,7 @@ Like the facts of machine.py: read below a root folder, and unknown stays unknow
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,8 @@ class Health:
     zram_bytes : int
         Swap space in compressed memory, 0 without.
     storage_device, storage_kind : str
-        Block device of the storage directory and what it is: sd, emmc, nvme, disk, unknown.
+        Block device of the storage directory and what it is: sd, emmc, nvme, usb, sata, disk (one
+        whose bus is not known), unknown.
     """
 
     governors: tuple[str, ...]
@@ -103,12 +105,33 @@ def storage_of(root: Path, path: str) -> tuple[str, str]:
         point = rest.split(" ")[0].replace("\\040", " ").rstrip("/")
         if (path + "/").startswith(point + "/") and len(point) >= len(best):
             best, device = point, source
+    if device == "/dev/root":
+        device = _root_device(root) or device
     name = device.removeprefix("/dev/")
     if card := re.match(r"mmcblk\d+", name):
         kind = (read_text(root / f"sys/block/{card[0]}/device/type") or "").strip()
         return device, {"SD": "sd", "MMC": "emmc"}.get(kind, "unknown")
-    kinds = (("nvme", "nvme"), ("sd", "disk"), ("vd", "disk"), ("hd", "disk"))
-    return device, next((kind for start, kind in kinds if name.startswith(start)), "unknown")
+    if disk := re.match(r"(sd|vd|hd)[a-z]+", name):
+        return device, _bus(root, disk[0])
+    return device, "nvme" if name.startswith("nvme") else "unknown"
+
+
+def _root_device(root: Path) -> str | None:
+    """Return the device that the kernel was told to start from, None when it cannot be found."""
+    words = (read_text(root / "proc/cmdline") or "").split()
+    named = next((w.removeprefix("root=") for w in words if w.startswith("root=")), "")
+    kind, equals, name = named.partition("=")
+    link = f"/dev/disk/by-{kind.lower()}/{name}" if equals else named
+    if not link.startswith("/dev/") or (equals and not os.path.lexists(root / link[1:])):
+        return None
+    return f"/dev/{os.path.basename(os.path.realpath(root / link[1:]))}"
+
+
+def _bus(root: Path, disk: str) -> str:
+    """Return what a disk is attached to; its link in /sys/block passes all buses on the way."""
+    path = os.path.realpath(root / "sys/block" / disk)
+    buses = (("usb", r"/usb\d+/"), ("sata", r"/ata\d+/"))
+    return next((bus for bus, pattern in buses if re.search(pattern, path)), "disk")
 
 
 def health_hindrances(health: Health, detection: Detection, arm: bool) -> list[Hindrance]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -111,6 +112,16 @@ def test_doctor_names_the_clusters(capsys: pytest.CaptureFixture[str], root: Pat
     assert facts["storage"]["kind"] == "emmc"
     assert facts["storage"]["media"] == ["emmc-hs200"]
     assert any("powersave" in w["problem"] for w in facts["warnings"])
+
+
+def test_a_disk_may_be_on_usb_or_sata(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    for board, media in (("raspberrypi-4b", ["usb3-ssd"]), ("odroid-m1", ["sata-ssd", "usb3-ssd"])):
+        machine = shutil.copytree(root / "tests/boards" / board, tmp_path / board)
+        (machine / "proc/mounts").write_text("/dev/sda2 / ext4 rw 0 0\n")
+        storage = told(capsys, "doctor", "--root", str(machine))["storage"]
+        assert (storage["kind"], storage["media"]) == ("disk", media)
 
 
 def test_doctor_on_memory(capsys: pytest.CaptureFixture[str], root: Path) -> None:

@@ -134,3 +134,50 @@ def test_storage(tmp_path: Path, device: str, kind: str, expected: str) -> None:
         path.write_text(text)
     assert storage_of(tmp_path, "/data/run") == (device, expected)
     assert storage_of(tmp_path, "/database") == ("/dev/x", "unknown")
+
+
+def machine(root: Path, mounts: str, command_line: str = "", **links: str) -> Path:
+    """Write a machine with links; '/' is spelled '__'."""
+    (root / "proc").mkdir()
+    (root / "proc/mounts").write_text(mounts)
+    (root / "proc/cmdline").write_text(command_line)
+    for name, target in links.items():
+        link = root / name.replace("__", "/")
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)
+    return root
+
+
+@pytest.mark.parametrize(
+    ("word", "expected"),
+    [
+        ("root=/dev/mmcblk0p2", ("/dev/mmcblk0p2", "sd")),
+        ("root=/dev/nvme0n1p2", ("/dev/nvme0n1p2", "nvme")),
+        ("root=PARTUUID=9f51-02", ("/dev/mmcblk0p2", "sd")),
+        ("root=UUID=unseen", ("/dev/root", "unknown")),
+        ("root=179:2", ("/dev/root", "unknown")),
+        ("quiet", ("/dev/root", "unknown")),
+    ],
+)
+def test_the_device_that_the_kernel_started_from(
+    tmp_path: Path, word: str, expected: tuple[str, str]
+) -> None:
+    card = tmp_path / "sys/block/mmcblk0/device/type"
+    card.parent.mkdir(parents=True)
+    card.write_text("SD\n")
+    links = {"dev__disk__by-partuuid__9f51-02": "../../mmcblk0p2"}
+    machine(tmp_path, "/dev/root / ext4 rw 0 0\n", f"console=tty1 {word} rootwait\n", **links)
+    assert storage_of(tmp_path, "/home") == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("platform/scb/fd500000.pcie/usb2/2-1/2-1:1.0/host0/target0:0:0/0:0:0:0/block/sda", "usb"),
+        ("platform/fc800000.sata/ata1/host0/target0:0:0/0:0:0:0/block/sda", "sata"),
+        ("pci0000:00/0000:00:03.0/virtio2/host0/block/sda", "disk"),
+    ],
+)
+def test_the_bus_of_a_disk(tmp_path: Path, path: str, kind: str) -> None:
+    machine(tmp_path, "/dev/sda2 / ext4 rw 0 0\n", sys__block__sda=f"../devices/{path}")
+    assert storage_of(tmp_path, "/home") == ("/dev/sda2", kind)
