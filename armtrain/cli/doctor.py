@@ -111,7 +111,7 @@ def examine(root: Path, kernels: Kernels | None = None) -> Findings:
     from armtrain.board.identity import read_identity, read_system
     from armtrain.board.isa import vector_units
     from armtrain.runtime.health import health_hindrances, read_health
-    from armtrain.runtime.machine import hindrances, kernel_hindrances, read_machine
+    from armtrain.runtime.machine import UNLISTED, hindrances, kernel_hindrances, read_machine
 
     identity, system = read_identity(root), read_system(root)
     detection = match(identity, system)
@@ -123,6 +123,7 @@ def examine(root: Path, kernels: Kernels | None = None) -> Findings:
     machine = read_machine(root)
     health = read_health(root, machine.storage_path)
     found = kernel_hindrances(kernels.level, kernels.levels, neon=units.neon, cap=cap)
+    found += [] if identity.processors else [UNLISTED]
     found += hindrances(machine)
     found += health_hindrances(health, detection, arm=bool(identity.parts))
     return Findings(machine, health, identity, detection, units, kernels, found)
@@ -189,7 +190,7 @@ def _memory(f: Findings) -> dict[str, int | None]:
 
 
 def _cores(f: Findings) -> list[dict[str, Any]]:
-    """Return runs of equal processors: core, its name, and the numbers of the processors."""
+    """Return runs of equal processors, core and numbers; none when they are not listed."""
     from armtrain.board.cores import core_of
 
     runs = []
@@ -201,7 +202,10 @@ def _cores(f: Findings) -> list[dict[str, Any]]:
                 "cpus": [cpu for cpu, _ in run_of],
             }
         )
-    return runs or [{"core": f.machine.model, "cpus": list(range(f.machine.cpus_online))}]
+    online = f.machine.cpus_online
+    if runs or online is None:
+        return runs
+    return [{"core": f.machine.model or "unknown", "cpus": list(range(online))}]
 
 
 def _media(f: Findings) -> list[str]:
@@ -246,7 +250,8 @@ def _print(facts: dict[str, Any], f: Findings) -> None:
     m, found = f.machine, f.hindrances
     usable = facts.get("usable_cpus", m.cpus_usable)
     pages = f"pages of {m.page_bytes} B"
-    cores = ", ".join(f"{len(run['cpus'])} x {run['core']}" for run in _cores(f))
+    cores = ", ".join(f"{len(run['cpus'])} x {run['core']}" for run in _cores(f)) or "unknown"
+    online = "" if m.cpus_online is None else f" of {m.cpus_online}"
     rows = [
         ("armtrain", f"{facts['version']} (Python {facts['python_version']})"),
         ("machine", m.model or "unknown"),
@@ -256,7 +261,7 @@ def _print(facts: dict[str, Any], f: Findings) -> None:
         ("userland", f"{m.userland_bits}-bit, {_isa(f)}"),
         ("processor features", " ".join(f.kernels.cpu_features) or "none that kernels use"),
         ("kernel level", f"{f.kernels.level}: {f.kernels.reason}"),
-        ("processors", f"{usable} usable of {m.cpus_online}"),
+        ("processors", f"{usable} usable{online}"),
         ("memory available", f"{_size(m.memory_available_bytes)} of {_size(m.memory_total_bytes)}"),
         ("swap of the system", _swap(f)),
         ("control group limit", _group(m)),

@@ -14,7 +14,14 @@ from pathlib import Path
 from armtrain.board.identity import decimal, is_captured, read_identity, read_system
 from armtrain.board.identity import read_text as _text
 
-__all__ = ["Hindrance", "Machine", "hindrances", "kernel_hindrances", "read_machine"]
+__all__ = [
+    "UNLISTED",
+    "Hindrance",
+    "Machine",
+    "hindrances",
+    "kernel_hindrances",
+    "read_machine",
+]
 
 _UNLIMITED = 1 << 60
 _LOW_BYTES = 64 << 20
@@ -35,8 +42,10 @@ class Machine:
     userland_bits : int
         32 or 64, of this Python.
     page_bytes : int
-    cpus_online, cpus_usable : int
-        All processors; those that this process may use.
+    cpus_online : int or None
+        All processors; None for a captured machine that does not list them.
+    cpus_usable : int
+        Those that this process may use.
     memory_total_bytes, memory_available_bytes, swap_total_bytes : int or None
     cgroup_limit_bytes, cgroup_used_bytes : int or None
         Limit of the control group that leaves this process the least memory, and what that group
@@ -53,7 +62,7 @@ class Machine:
     kernel_release: str
     userland_bits: int
     page_bytes: int
-    cpus_online: int
+    cpus_online: int | None
     cpus_usable: int
     memory_total_bytes: int | None
     memory_available_bytes: int | None
@@ -92,13 +101,20 @@ class Hindrance:
     remedy: str
 
 
+UNLISTED = Hindrance(
+    "/proc/cpuinfo lists no processor: which cores this machine has is unknown",
+    "make it readable (in a container, mount /proc), or name the board: plan with --board ID",
+)
+"""The hindrance of a machine that does not list its processors."""
+
+
 def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machine:
     """Return the facts of this machine, files read below `root`."""
     system = read_system(root, directory)
     memory = meminfo(_text(root / "proc/meminfo") or "")
     limit, used = cgroup_memory(root)
     captured = is_captured(root)
-    online = read_identity(root).processors if captured else os.cpu_count() or 1
+    online = read_identity(root).processors if captured else os.cpu_count()
     path = system.storage_path
     return Machine(
         model=_model(root, captured),
@@ -106,7 +122,7 @@ def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machin
         kernel_release=system.release,
         userland_bits=system.userland_bits,
         page_bytes=system.page_bytes,
-        cpus_online=online,
+        cpus_online=online or None,
         cpus_usable=system.usable_cpus,
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),

@@ -118,6 +118,12 @@ def test_an_unknown_board_gets_the_nearest_one_and_the_reason() -> None:
     assert "'banana,x' is not known" in nameless.reason
 
 
+def test_the_nearest_board_of_a_chip_is_the_usual_one() -> None:
+    # The Zero 2 W has the chip too, but half the memory and less than three quarters of the clock.
+    detection = found(models=("Example Board",), compatible=("example,board", "brcm,bcm2837"))
+    assert (detection.board.id, detection.exact) == ("raspberrypi-3b-plus", False)
+
+
 @pytest.mark.parametrize(
     ("machine", "bits", "board"),
     [

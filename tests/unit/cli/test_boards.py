@@ -124,6 +124,24 @@ def test_a_disk_may_be_on_usb_or_sata(
         assert (storage["kind"], storage["media"]) == ("disk", media)
 
 
+@pytest.mark.parametrize("text", [None, "", "nothing of use\n"])
+def test_doctor_without_a_list_of_processors(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path, text: str | None
+) -> None:
+    machine = shutil.copytree(root / "tests/boards/raspberrypi-4b", tmp_path / "machine")
+    (machine / "proc/cpuinfo").unlink()
+    if text is not None:
+        (machine / "proc/cpuinfo").write_text(text)
+    facts = told(capsys, "doctor", "--root", str(machine))
+    assert (facts["cores"], facts["cpus_online"], facts["cpus_usable"]) == ([], None, 4)
+    assert any("lists no processor" in w["problem"] for w in facts["warnings"])
+    assert main(["doctor", "--root", str(machine)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^cores +unknown$", out, re.MULTILINE)
+    assert re.search(r"^processors +4 usable$", out, re.MULTILINE)
+    assert "None" not in out
+
+
 def test_doctor_on_memory(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     zero = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-zero-2-w"))
     assert zero["memory"]["zram_bytes"] == 420_000 * 1024
