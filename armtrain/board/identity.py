@@ -21,6 +21,7 @@ __all__ = [
     "CAPTURE",
     "Identity",
     "System",
+    "decimal",
     "is_captured",
     "read_identity",
     "read_system",
@@ -31,6 +32,7 @@ CAPTURE = "capture.toml"
 _TREES = ("proc/device-tree", "sys/firmware/devicetree/base")
 _AUXV = "proc/self/auxv"
 _AT_HWCAP = 16
+_MOST_DIGITS = 20  # of 64 bits; Python refuses to read some thousands
 
 
 @dataclass(frozen=True)
@@ -48,8 +50,9 @@ class System:
     page_bytes : int
     usable_cpus : int
     storage_path : str
-        Directory for data and checkpoints.
-    storage_free_bytes : int
+        Directory for data and checkpoints, 'unknown' when there is none.
+    storage_free_bytes : int or None
+        None when the directory cannot be read, as one that was deleted.
     hwcap : int
         First capability word of the auxiliary vector, 0 when it is not known.
     origin : str
@@ -62,7 +65,7 @@ class System:
     page_bytes: int
     usable_cpus: int
     storage_path: str
-    storage_free_bytes: int
+    storage_free_bytes: int | None
     hwcap: int = 0
     origin: str = ""
 
@@ -100,6 +103,12 @@ def read_text(path: Path) -> str | None:
         return None
 
 
+def decimal(word: str) -> int | None:
+    """Return the number that a file of the kernel spells, None for anything else."""
+    spelled = word.isascii() and word.isdecimal() and len(word) <= _MOST_DIGITS
+    return int(word) if spelled else None
+
+
 def is_captured(root: Path) -> bool:
     """Say whether `root` holds a captured machine and not this one."""
     return root != Path("/") and (root / CAPTURE).is_file()
@@ -123,12 +132,11 @@ def read_system(root: Path = Path("/"), directory: str | None = None) -> System:
     if is_captured(root):
         try:
             table = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        except (OSError, ValueError) as error:
             raise PlanError(f"cannot read the captured machine '{path}': {error}") from None
         return read_table(System, table, f"captured machine '{path}'")
     name = os.uname()
-    real = os.path.realpath(directory or os.getcwd())
-    room = os.statvfs(real)
+    real, free = _storage(directory)
     return System(
         machine=name.machine,
         release=name.release,
@@ -136,9 +144,19 @@ def read_system(root: Path = Path("/"), directory: str | None = None) -> System:
         page_bytes=mmap.PAGESIZE,
         usable_cpus=len(os.sched_getaffinity(0)),
         storage_path=real,
-        storage_free_bytes=room.f_bavail * room.f_frsize,
+        storage_free_bytes=free,
         hwcap=_hwcap(root, 8 * struct.calcsize("P")),
     )
+
+
+def _storage(directory: str | None) -> tuple[str, int | None]:
+    """Return a directory and its free bytes; a current directory that was deleted has neither."""
+    try:
+        real = os.path.realpath(directory or os.getcwd())
+        room = os.statvfs(real)
+    except OSError:
+        return "unknown", None
+    return real, room.f_bavail * room.f_frsize
 
 
 def _hwcap(root: Path, bits: int) -> int:

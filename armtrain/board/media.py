@@ -6,6 +6,7 @@ import math
 import tomllib
 from dataclasses import dataclass
 
+from armtrain.board.checks import check_storage
 from armtrain.board.profile import Board
 from armtrain.board.schema import read_table
 from armtrain.board.sections import Storage
@@ -101,10 +102,12 @@ def _first_of_file(path: str) -> Storage:
     """Return the first storage table of a file."""
     where = f"storage profile '{path}'"
     try:
-        values = tomllib.loads(read_regular(path, "the storage profile ").decode())
-    except (StorageError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        values = tomllib.loads(read_regular(path, "the storage profile ").decode("utf-8-sig"))
+    except (StorageError, ValueError) as error:
         raise PlanError(f"cannot read the {where}: {error}") from None
     tables = values.get("storage")
     if not isinstance(tables, list) or not tables:
         raise PlanError(f"{where} has no [[storage]] table")
-    return read_table(Storage, tables[0], f"{where}: storage[0]")
+    medium = read_table(Storage, tables[0], f"{where}: storage[0]")
+    check_storage([medium], where)
+    return medium

@@ -6,6 +6,13 @@ import tomllib
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
+from armtrain.board.checks import (
+    check_clusters,
+    check_memory,
+    check_name,
+    check_storage,
+    check_threads,
+)
 from armtrain.board.cores import load_cores
 from armtrain.board.files import NOT_BOARDS, built_in
 from armtrain.board.schema import read_table
@@ -21,7 +28,6 @@ from armtrain.board.sections import (
 )
 from armtrain.errors import ArgumentError, PlanError, StorageError
 from armtrain.files import read_regular
-from armtrain.limits import MAX_THREADS
 
 __all__ = ["Board", "board_ids", "load_board"]
 
@@ -93,35 +99,23 @@ def board_ids() -> list[str]:
     return sorted(i for i in ids if i not in NOT_BOARDS)
 
 
-def _check_clusters(board: Board, where: str) -> None:
-    """Refuse cores that are not known and processor numbers that repeat or leave gaps."""
-    known = load_cores()
-    for cluster in board.clusters:
-        if cluster.core not in known:
-            raise PlanError(
-                f"{where}: there is no core '{cluster.core}': known are {', '.join(known)}"
-            )
-    cpus = sorted(cpu for c in board.clusters for cpu in c.cpus)
-    if cpus != list(range(len(cpus))) or not all(c.cpus for c in board.clusters):
-        raise PlanError(
-            f"{where}: clusters must number their cpus from 0 without gaps, have {cpus}"
-        )
-
-
 def _parse(text: str, where: str) -> Board:
     """Return the profile in a TOML text."""
     where = f"board profile {where}"
     try:
         values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise PlanError(f"{where} is no TOML: {error}") from None
     derived = "threads" not in values and bool(values.get("clusters"))
     board = read_table(Board, {"threads": 1} | values if derived else values, where)
-    _check_clusters(board, where)
+    check_name(board.id, f"{where}: 'id'")
+    check_name(board.name, f"{where}: 'name'")
+    check_clusters(board.clusters, where)
     if derived:
         board = replace(board, threads=len(board.clusters[0].cpus))
-    if not 1 <= board.threads <= MAX_THREADS:
-        raise PlanError(f"{where}: {board.threads} threads, 1 to {MAX_THREADS} are possible")
+    check_threads(board.threads, board.cores, where)
+    check_memory(board.memory, where)
+    check_storage(board.storage, where)
     return board
 
 
@@ -144,7 +138,7 @@ def load_board(id_or_path: str) -> Board:
         raise ArgumentError(f"a board is an id or the path of a profile, got {id_or_path!r}")
     if id_or_path.endswith(".toml"):
         try:
-            content = read_regular(id_or_path, "the board profile ").decode()
+            content = read_regular(id_or_path, "the board profile ").decode("utf-8-sig")
         except StorageError as error:
             raise PlanError(str(error)) from None
         except UnicodeDecodeError as error:

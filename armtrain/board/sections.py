@@ -183,6 +183,6 @@ class Throttling:
 class Toolchain:
     """What to build for a userland of this width."""
 
-    userland_bits: int
+    userland_bits: Literal[32, 64]
     triple: str
     wheel_tag: Literal["aarch64", "armv7l", "armv6l", "x86_64"]

@@ -26,6 +26,7 @@ __all__ = ["Findings", "Kernels", "add_parser", "examine", "feature_names", "run
 
 _FEATURES = {0: "sse2", 1: "avx2+fma", 2: "avx512", 8: "neon", 9: "vfpv4"}
 _CAP = "ARMTRAIN_CPU"
+_DISKS = ("usb", "sata")
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def examine(root: Path, kernels: Kernels | None = None) -> Findings:
     from armtrain.board.identity import read_identity, read_system
     from armtrain.board.isa import vector_units
     from armtrain.runtime.health import health_hindrances, read_health
-    from armtrain.runtime.machine import hindrances, kernel_hindrances, read_machine
+    from armtrain.runtime.machine import UNLISTED, hindrances, kernel_hindrances, read_machine
 
     identity, system = read_identity(root), read_system(root)
     detection = match(identity, system)
@@ -122,6 +123,7 @@ def examine(root: Path, kernels: Kernels | None = None) -> Findings:
     machine = read_machine(root)
     health = read_health(root, machine.storage_path)
     found = kernel_hindrances(kernels.level, kernels.levels, neon=units.neon, cap=cap)
+    found += [] if identity.processors else [UNLISTED]
     found += hindrances(machine)
     found += health_hindrances(health, detection, arm=bool(identity.parts))
     return Findings(machine, health, identity, detection, units, kernels, found)
@@ -188,7 +190,7 @@ def _memory(f: Findings) -> dict[str, int | None]:
 
 
 def _cores(f: Findings) -> list[dict[str, Any]]:
-    """Return runs of equal processors: core, its name, and the numbers of the processors."""
+    """Return runs of equal processors, core and numbers; none when they are not listed."""
     from armtrain.board.cores import core_of
 
     runs = []
@@ -200,12 +202,17 @@ def _cores(f: Findings) -> list[dict[str, Any]]:
                 "cpus": [cpu for cpu, _ in run_of],
             }
         )
-    return runs or [{"core": f.machine.model, "cpus": list(range(f.machine.cpus_online))}]
+    online = f.machine.cpus_online
+    if runs or online is None:
+        return runs
+    return [{"core": f.machine.model or "unknown", "cpus": list(range(online))}]
 
 
 def _media(f: Findings) -> list[str]:
     """Return the media of the board's profile that the storage here may be."""
-    return [s.id for s in f.detection.board.storage if s.kind == f.health.storage_kind]
+    kind = f.health.storage_kind
+    kinds = _DISKS if kind == "disk" else (kind,)
+    return [s.id for s in f.detection.board.storage if s.kind in kinds]
 
 
 def _isa(f: Findings) -> str:
@@ -243,7 +250,8 @@ def _print(facts: dict[str, Any], f: Findings) -> None:
     m, found = f.machine, f.hindrances
     usable = facts.get("usable_cpus", m.cpus_usable)
     pages = f"pages of {m.page_bytes} B"
-    cores = ", ".join(f"{len(run['cpus'])} x {run['core']}" for run in _cores(f))
+    cores = ", ".join(f"{len(run['cpus'])} x {run['core']}" for run in _cores(f)) or "unknown"
+    online = "" if m.cpus_online is None else f" of {m.cpus_online}"
     rows = [
         ("armtrain", f"{facts['version']} (Python {facts['python_version']})"),
         ("machine", m.model or "unknown"),
@@ -253,7 +261,7 @@ def _print(facts: dict[str, Any], f: Findings) -> None:
         ("userland", f"{m.userland_bits}-bit, {_isa(f)}"),
         ("processor features", " ".join(f.kernels.cpu_features) or "none that kernels use"),
         ("kernel level", f"{f.kernels.level}: {f.kernels.reason}"),
-        ("processors", f"{usable} usable of {m.cpus_online}"),
+        ("processors", f"{usable} usable{online}"),
         ("memory available", f"{_size(m.memory_available_bytes)} of {_size(m.memory_total_bytes)}"),
         ("swap of the system", _swap(f)),
         ("control group limit", _group(m)),
@@ -278,7 +286,7 @@ def _swap(f: Findings) -> str:
 
 
 def _group(m: Machine) -> str:
-    """Return the tightest limit of the control groups and what is used of it."""
+    """Return the limit of the control group that leaves least and what is used of it."""
     if m.cgroup_limit_bytes is None:
         return "no limit"
     return f"{_size(m.cgroup_limit_bytes)}, {_size(m.cgroup_used_bytes)} of it in use"
@@ -287,6 +295,8 @@ def _group(m: Machine) -> str:
 def _storage(f: Findings) -> str:
     """Return where files go."""
     m = f.machine
+    if m.storage_free_bytes is None:
+        return "unknown"
     where = f"{_size(m.storage_free_bytes)} free on {m.filesystem}, {m.storage_path}"
     return f"{where} ({f.health.storage_device}, {f.health.storage_kind})"
 

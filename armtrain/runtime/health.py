@@ -5,12 +5,13 @@ Like the facts of machine.py: read below a root folder, and unknown stays unknow
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from armtrain.board.detect import Detection
-from armtrain.board.identity import read_text
+from armtrain.board.identity import decimal, read_text
 from armtrain.board.throttling import Throttled, read_throttled
 from armtrain.runtime.machine import Hindrance
 
@@ -44,7 +45,8 @@ class Health:
     zram_bytes : int
         Swap space in compressed memory, 0 without.
     storage_device, storage_kind : str
-        Block device of the storage directory and what it is: sd, emmc, nvme, disk, unknown.
+        Block device of the storage directory and what it is: sd, emmc, nvme, usb, sata, disk (one
+        whose bus is not known), unknown.
     """
 
     governors: tuple[str, ...]
@@ -81,15 +83,17 @@ def _texts(root: Path, pattern: str) -> list[str]:
 
 def _highest(root: Path, pattern: str) -> float | None:
     """Return the highest of some numbers, in thousands: kHz to MHz, millidegrees to degrees."""
-    words = (text.strip() for text in _texts(root, pattern))
-    return max((int(word) / 1000 for word in words if word.isdecimal()), default=None)
+    numbers = (decimal(text.strip()) for text in _texts(root, pattern))
+    return max((number / 1000 for number in numbers if number is not None), default=None)
 
 
 def _zram_bytes(swaps: str) -> int:
     """Return the size of all zram devices in a /proc/swaps text, which counts in KiB."""
     rows = (line.split() for line in swaps.splitlines()[1:])
     return sum(
-        1024 * int(row[2]) for row in rows if len(row) > 2 and row[0].startswith("/dev/zram")
+        1024 * (decimal(row[2]) or 0)
+        for row in rows
+        if len(row) > 2 and row[0].startswith("/dev/zram")
     )
 
 
@@ -101,12 +105,33 @@ def storage_of(root: Path, path: str) -> tuple[str, str]:
         point = rest.split(" ")[0].replace("\\040", " ").rstrip("/")
         if (path + "/").startswith(point + "/") and len(point) >= len(best):
             best, device = point, source
+    if device == "/dev/root":
+        device = _root_device(root) or device
     name = device.removeprefix("/dev/")
     if card := re.match(r"mmcblk\d+", name):
         kind = (read_text(root / f"sys/block/{card[0]}/device/type") or "").strip()
         return device, {"SD": "sd", "MMC": "emmc"}.get(kind, "unknown")
-    kinds = (("nvme", "nvme"), ("sd", "disk"), ("vd", "disk"), ("hd", "disk"))
-    return device, next((kind for start, kind in kinds if name.startswith(start)), "unknown")
+    if disk := re.match(r"(sd|vd|hd)[a-z]+", name):
+        return device, _bus(root, disk[0])
+    return device, "nvme" if name.startswith("nvme") else "unknown"
+
+
+def _root_device(root: Path) -> str | None:
+    """Return the device that the kernel was told to start from, None when it cannot be found."""
+    words = (read_text(root / "proc/cmdline") or "").split()
+    named = next((w.removeprefix("root=") for w in words if w.startswith("root=")), "")
+    kind, equals, name = named.partition("=")
+    link = f"/dev/disk/by-{kind.lower()}/{name}" if equals else named
+    if not link.startswith("/dev/") or (equals and not os.path.lexists(root / link[1:])):
+        return None
+    return f"/dev/{os.path.basename(os.path.realpath(root / link[1:]))}"
+
+
+def _bus(root: Path, disk: str) -> str:
+    """Return what a disk is attached to; its link in /sys/block passes all buses on the way."""
+    path = os.path.realpath(root / "sys/block" / disk)
+    buses = (("usb", r"/usb\d+/"), ("sata", r"/ata\d+/"))
+    return next((bus for bus, pattern in buses if re.search(pattern, path)), "disk")
 
 
 def health_hindrances(health: Health, detection: Detection, arm: bool) -> list[Hindrance]:
@@ -155,15 +180,16 @@ def _throttling(health: Health, detection: Detection) -> list[Hindrance]:
     """Return what slows the processor now and, apart from it, what did earlier."""
     state, profile = health.throttled, detection.board.throttling
     if state is None:
+        seen = _heat(health, detection) or _slow_clock(health)
         if profile is None or profile.reader != "vcgencmd":
-            return _slow_clock(health)
+            return seen
         return [
             Hindrance(
                 "whether the processor is throttled is unknown: the firmware cannot be asked",
                 "install vcgencmd (package raspi-utils-core) and join the group 'video': "
                 "sudo usermod -aG video $USER",
             ),
-            *_slow_clock(health),
+            *seen,
         ]
     found = [Hindrance(f"{flag} now", _REMEDIES[flag]) for flag in state.now]
     earlier = [flag for flag in state.since_boot if flag not in state.now]
@@ -179,12 +205,36 @@ def _throttling(health: Health, detection: Detection) -> list[Hindrance]:
     return found
 
 
+def _heat(health: Health, detection: Detection) -> list[Hindrance]:
+    """Return that the processor is as hot as the profile's limits, where no firmware tells."""
+    board, heat = detection.board, health.temperature_c
+    if board.throttling is None or heat is None:
+        return []
+    limits = (board.throttling.soft_limit_c, board.throttling.limit_c)
+    reached = [limit.value for limit in limits if limit is not None and limit.value <= heat]
+    if not reached:
+        return []
+    now, most = health.clock_mhz, health.clock_limit_mhz
+    slow = f", and is {now:.0f} MHz of {most:.0f} MHz now" if _is_slow(health) else ""
+    return [
+        Hindrance(
+            f"the processor is at {heat:.0f} degrees C: from {max(reached):g} on the clock of "
+            f"{board.name} is lowered{slow}",
+            _REMEDIES["throttled"],
+        )
+    ]
+
+
+def _is_slow(health: Health) -> bool:
+    """Say whether the clock is known to be well below the highest."""
+    now, most = health.clock_mhz, health.clock_limit_mhz
+    return now is not None and most is not None and now < _LOW_CLOCK * most
+
+
 def _slow_clock(health: Health) -> list[Hindrance]:
     """Return a lowered clock where no firmware tells: only fixed governors say what it means."""
     now, limit = health.clock_mhz, health.clock_limit_mhz
-    if health.governors != ("performance",) or now is None or limit is None:
-        return []
-    if now >= _LOW_CLOCK * limit:
+    if health.governors != ("performance",) or not _is_slow(health):
         return []
     heat = "" if health.temperature_c is None else f" at {health.temperature_c:.0f} degrees C"
     return [

@@ -11,10 +11,17 @@ import platform
 from dataclasses import dataclass
 from pathlib import Path
 
-from armtrain.board.identity import is_captured, read_identity, read_system
+from armtrain.board.identity import decimal, is_captured, read_identity, read_system
 from armtrain.board.identity import read_text as _text
 
-__all__ = ["Hindrance", "Machine", "hindrances", "kernel_hindrances", "read_machine"]
+__all__ = [
+    "UNLISTED",
+    "Hindrance",
+    "Machine",
+    "hindrances",
+    "kernel_hindrances",
+    "read_machine",
+]
 
 _UNLIMITED = 1 << 60
 _LOW_BYTES = 64 << 20
@@ -35,15 +42,17 @@ class Machine:
     userland_bits : int
         32 or 64, of this Python.
     page_bytes : int
-    cpus_online, cpus_usable : int
-        All processors; those that this process may use.
+    cpus_online : int or None
+        All processors; None for a captured machine that does not list them.
+    cpus_usable : int
+        Those that this process may use.
     memory_total_bytes, memory_available_bytes, swap_total_bytes : int or None
     cgroup_limit_bytes, cgroup_used_bytes : int or None
-        Tightest memory limit of the control groups of this process, and what that group uses
-        besides files that can be dropped from memory; None without a limit.
+        Limit of the control group that leaves this process the least memory, and what that group
+        uses besides files that can be dropped from memory; None without a limit.
     storage_path, filesystem : str
-        Current directory and the file system that holds it.
-    storage_free_bytes : int
+        Current directory and the file system that holds it, 'unknown' when it was deleted.
+    storage_free_bytes : int or None
     command_line : str
         Of the kernel.
     """
@@ -53,7 +62,7 @@ class Machine:
     kernel_release: str
     userland_bits: int
     page_bytes: int
-    cpus_online: int
+    cpus_online: int | None
     cpus_usable: int
     memory_total_bytes: int | None
     memory_available_bytes: int | None
@@ -62,7 +71,7 @@ class Machine:
     cgroup_used_bytes: int | None
     storage_path: str
     filesystem: str
-    storage_free_bytes: int
+    storage_free_bytes: int | None
     command_line: str
 
     @property
@@ -73,10 +82,15 @@ class Machine:
     @property
     def memory_usable_bytes(self) -> int | None:
         """Memory available to this process: what is free, or what its control groups leave."""
-        bounds = [] if self.memory_available_bytes is None else [self.memory_available_bytes]
-        if self.cgroup_limit_bytes is not None:
-            bounds.append(max(0, self.cgroup_limit_bytes - (self.cgroup_used_bytes or 0)))
-        return min(bounds, default=None)
+        bounds = (self.memory_available_bytes, self.cgroup_left_bytes)
+        return min((b for b in bounds if b is not None), default=None)
+
+    @property
+    def cgroup_left_bytes(self) -> int | None:
+        """What the control groups leave this process, None without a limit."""
+        if self.cgroup_limit_bytes is None:
+            return None
+        return max(0, self.cgroup_limit_bytes - (self.cgroup_used_bytes or 0))
 
 
 @dataclass(frozen=True)
@@ -87,13 +101,20 @@ class Hindrance:
     remedy: str
 
 
+UNLISTED = Hindrance(
+    "/proc/cpuinfo lists no processor: which cores this machine has is unknown",
+    "make it readable (in a container, mount /proc), or name the board: plan with --board ID",
+)
+"""The hindrance of a machine that does not list its processors."""
+
+
 def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machine:
     """Return the facts of this machine, files read below `root`."""
     system = read_system(root, directory)
     memory = meminfo(_text(root / "proc/meminfo") or "")
     limit, used = cgroup_memory(root)
     captured = is_captured(root)
-    online = read_identity(root).processors if captured else os.cpu_count() or 1
+    online = read_identity(root).processors if captured else os.cpu_count()
     path = system.storage_path
     return Machine(
         model=_model(root, captured),
@@ -101,7 +122,7 @@ def read_machine(root: Path = Path("/"), directory: str | None = None) -> Machin
         kernel_release=system.release,
         userland_bits=system.userland_bits,
         page_bytes=system.page_bytes,
-        cpus_online=online,
+        cpus_online=online or None,
         cpus_usable=system.usable_cpus,
         memory_total_bytes=memory.get("MemTotal"),
         memory_available_bytes=memory.get("MemAvailable"),
@@ -132,13 +153,17 @@ def meminfo(text: str) -> dict[str, int]:
     for line in text.splitlines():
         key, _, value = line.partition(":")
         words = value.split()
-        if words and words[0].isdecimal():
-            found[key] = int(words[0]) * (1024 if words[1:] == ["kB"] else 1)
+        number = decimal(words[0]) if words else None
+        if number is not None:
+            found[key] = number * (1024 if words[1:] == ["kB"] else 1)
     return found
 
 
 def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
-    """Return (limit, use) in bytes of the tightest memory control group above this process."""
+    """Return (limit, use) in bytes of the memory control group that leaves this process least.
+
+    An outer group with the larger limit can be the fuller one: other processes use it too.
+    """
     base = root / "sys/fs/cgroup"
     names = ("memory.max", "memory.current")
     folder: Path | None = None
@@ -151,19 +176,19 @@ def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
             break
         if number == "0":
             folder = base / path.lstrip("/")
-    tightest: tuple[int | None, int | None] = (None, None)
+    groups: list[tuple[int, int | None]] = []
     while folder is not None:
         limit, used = (_number(folder / name) for name in names)
-        if limit is not None and (tightest[0] is None or limit < tightest[0]):
-            tightest = (limit, None if used is None else max(0, used - _file_cache(folder)))
+        if limit is not None:
+            groups.append((limit, None if used is None else max(0, used - _file_cache(folder))))
         folder = folder.parent if folder != base and base in folder.parents else None
-    return tightest
+    return min(groups, key=lambda group: group[0] - (group[1] or 0), default=(None, None))
 
 
 def _file_cache(folder: Path) -> int:
     """Return the bytes of files that a control group keeps in memory and can drop."""
     rows = (line.split() for line in (_text(folder / "memory.stat") or "").splitlines())
-    found = {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
+    found = {row[0]: decimal(row[1]) or 0 for row in rows if len(row) == 2}
     kinds = ("active_file", "inactive_file")
     total = "total_" if "total_active_file" in found else ""
     return sum(found.get(total + kind, 0) for kind in kinds)
@@ -171,10 +196,8 @@ def _file_cache(folder: Path) -> int:
 
 def _number(path: Path) -> int | None:
     """Return the number in a control file; None for 'max' and huge values."""
-    text = (_text(path) or "").strip()
-    if not text.isdecimal() or int(text) >= _UNLIMITED:
-        return None
-    return int(text)
+    number = decimal((_text(path) or "").strip())
+    return None if number is None or number >= _UNLIMITED else number
 
 
 def filesystem_of(path: str, mounts: str) -> str:
@@ -246,7 +269,7 @@ def _without_memory_groups(words: list[str]) -> bool:
 def _rules(m: Machine) -> list[tuple[bool, str, str]]:
     """Return (does it apply, problem, remedy) of every rule."""
     free = _UNLIMITED if m.memory_available_bytes is None else m.memory_available_bytes
-    limit = _UNLIMITED if m.cgroup_limit_bytes is None else m.cgroup_limit_bytes
+    usable = _UNLIMITED if m.memory_usable_bytes is None else m.memory_usable_bytes
     return [
         (
             m.userland_bits < m.kernel_bits,
@@ -254,15 +277,16 @@ def _rules(m: Machine) -> list[tuple[bool, str, str]]:
             "install a 64-bit system image: 64-bit NEON code is faster and addresses more memory",
         ),
         (
-            free < _LOW_BYTES,
-            f"only {free} B of memory are available",
+            usable < _LOW_BYTES,
+            f"only {usable} B of memory are available to this process",
             "end other programs, or use armtrain-run, which needs no Python",
         ),
         (
-            limit < free,
-            f"a control group limits this process to {limit} B",
+            usable < free,
+            f"a control group limits this process to {m.cgroup_limit_bytes} B, of which "
+            f"{m.cgroup_left_bytes} B are left",
             "raise the limit (memory.max, MemoryMax= of the service, --memory of the container), "
-            "or plan with --budget below it",
+            "or plan with --budget below what is left",
         ),
         (
             _without_memory_groups(m.command_line.split()),
@@ -270,7 +294,12 @@ def _rules(m: Machine) -> list[tuple[bool, str, str]]:
             "add cgroup_enable=memory cgroup_memory=1 to the kernel command line and restart",
         ),
         (
-            m.storage_free_bytes < _LOW_BYTES,
+            m.storage_free_bytes is None,
+            "the current directory cannot be read: it may have been deleted",
+            "change to a directory that exists: files are written to the current one by default",
+        ),
+        (
+            m.storage_free_bytes is not None and m.storage_free_bytes < _LOW_BYTES,
             f"{m.storage_path} has only {m.storage_free_bytes} B free",
             "free some space, or keep checkpoints in another directory",
         ),

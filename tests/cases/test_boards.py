@@ -95,3 +95,5 @@ def test_run_04_without_the_tool_the_state_is_unknown() -> None:
     other = examine(MACHINES / "odroid-xu4").health
     assert other.throttled is None
     assert (other.temperature_c, other.clock_mhz) == (85.0, 2000.0)
+    hot = [h.problem for h in examine(MACHINES / "odroid-xu4").hindrances]
+    assert any("at 85 degrees C: from 85 on the clock" in problem for problem in hot)

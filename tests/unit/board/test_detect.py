@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -11,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from armtrain.board import profile
 from armtrain.board.detect import Detection, detect, match, userland_architecture
 from armtrain.board.identity import CAPTURE, Identity, System, read_identity, read_system
 from armtrain.board.profile import load_board
@@ -87,11 +84,11 @@ def test_32_bit_programs_on_a_64_bit_kernel() -> None:
         ("Raspberry Pi Zero W Rev 1.1", "raspberrypi-zero-w", True),
         ("Hardkernel ODROID-N2", "odroid-n2", True),
         ("Hardkernel ODROID-N2Plus", "odroid-n2-plus", True),
-        ("Hardkernel ODROID-N2L", "odroid-n2", False),
+        ("Hardkernel ODROID-N2Xyz", "odroid-n2", False),
         ("Hardkernel ODROID-M1S", "odroid-m1s", True),
-        ("Raspberry Pi Compute Module 4S Rev 1.0", "raspberrypi-cm4", False),
+        ("Raspberry Pi Compute Module 4Xyz Rev 1.0", "raspberrypi-cm4", False),
         ("ODROID-XU4", "odroid-xu4", True),
-        ("Raspberry Pi 6", "generic-aarch64", False),
+        ("Example Board 6", "generic-aarch64", False),
     ],
 )
 def test_models(model: str, board: str, exact: bool) -> None:
@@ -102,7 +99,7 @@ def test_models(model: str, board: str, exact: bool) -> None:
 
 
 def test_a_similar_name_counts_more_than_the_chip() -> None:
-    models = ("Raspberry Pi Compute Module 4S Rev 1.0",)
+    models = ("Raspberry Pi Compute Module 4Xyz Rev 1.0",)
     detection = found(models=models, compatible=("raspberrypi,x", "brcm,bcm2711"))
     assert (detection.board.id, detection.exact) == ("raspberrypi-cm4", False)
 
@@ -119,6 +116,12 @@ def test_an_unknown_board_gets_the_nearest_one_and_the_reason() -> None:
     assert "rockchip,rk3568: check memory and storage" in detection.reason
     nameless = found(compatible=("banana,x", "rockchip,rk3568"))
     assert "'banana,x' is not known" in nameless.reason
+
+
+def test_the_nearest_board_of_a_chip_is_the_usual_one() -> None:
+    # The Zero 2 W has the chip too, but half the memory and less than three quarters of the clock.
+    detection = found(models=("Example Board",), compatible=("example,board", "brcm,bcm2837"))
+    assert (detection.board.id, detection.exact) == ("raspberrypi-3b-plus", False)
 
 
 @pytest.mark.parametrize(
@@ -187,29 +190,3 @@ def test_a_damaged_capture(tmp_path: Path, text: str) -> None:
 
 def test_the_capability_word_of_a_captured_machine() -> None:
     assert read_system(MACHINES / "raspberrypi-4b").hwcap & 2
-
-
-def test_a_new_board_is_one_file_and_one_capture(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # As docs/boards.md says it: a profile made from the most similar one, and a captured machine.
-    profiles, machine = tmp_path / "boards", tmp_path / "example-one"
-    shutil.copytree(root / "boards", profiles)
-    shutil.copytree(MACHINES / "odroid-n2", machine)
-    (machine / "proc/device-tree/model").write_bytes(b"Example One\0")
-    (machine / "proc/device-tree/compatible").write_bytes(b"example,one\0amlogic,g12b\0")
-    assert not detect(machine).exact
-    text = (profiles / "odroid-n2.toml").read_text()
-    for pattern, new in (
-        ("id", '"example-one"'),
-        ("name", '"Example One"'),
-        ("compatible", '["example,one"]'),
-        ("models", '["Example One"]'),
-        ("near_compatible", "[]"),
-    ):
-        text = re.sub(rf"^{pattern} = .*$", f"{pattern} = {new}", text, count=1, flags=re.MULTILINE)
-    (profiles / "example-one.toml").write_text(text)
-    monkeypatch.setattr(profile, "built_in", lambda: profiles)
-    found = detect(machine)
-    assert (found.board.id, found.exact) == ("example-one", True)
-    assert load_board("example-one").threads == 4

@@ -74,6 +74,8 @@ def test_an_unknown_medium_lists_the_known_ones(board: str, said: str) -> None:
         ('id = "x"\n', r"has no \[\[storage\]\] table"),
         ("storage = 3\n", r"has no \[\[storage\]\] table"),
         (TABLE.replace("kind = ", "sort = "), "sort"),
+        (TABLE.replace("value = 80.5,", "value = 805,"), "read_mb_s is 805, but bus_mb_s only 104"),
+        (TABLE.replace("value = 20,", f"value = {'9' * 5000},"), "cannot read the storage profile"),
         (TABLE.replace("value = 20,", "value = -20,"), "write_mb_s' must be a positive number"),
     ],
 )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,7 +64,7 @@ def test_text(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_an_unknown_board(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["boards", "toaster"]) == 2
-    assert "known are generic" in capsys.readouterr().err
+    assert f"known are {', '.join(board_ids())}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -112,6 +114,34 @@ def test_doctor_names_the_clusters(capsys: pytest.CaptureFixture[str], root: Pat
     assert any("powersave" in w["problem"] for w in facts["warnings"])
 
 
+def test_a_disk_may_be_on_usb_or_sata(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path
+) -> None:
+    for board, media in (("raspberrypi-4b", ["usb3-ssd"]), ("odroid-m1", ["sata-ssd", "usb3-ssd"])):
+        machine = shutil.copytree(root / "tests/boards" / board, tmp_path / board)
+        (machine / "proc/mounts").write_text("/dev/sda2 / ext4 rw 0 0\n")
+        storage = told(capsys, "doctor", "--root", str(machine))["storage"]
+        assert (storage["kind"], storage["media"]) == ("disk", media)
+
+
+@pytest.mark.parametrize("text", [None, "", "nothing of use\n"])
+def test_doctor_without_a_list_of_processors(
+    capsys: pytest.CaptureFixture[str], root: Path, tmp_path: Path, text: str | None
+) -> None:
+    machine = shutil.copytree(root / "tests/boards/raspberrypi-4b", tmp_path / "machine")
+    (machine / "proc/cpuinfo").unlink()
+    if text is not None:
+        (machine / "proc/cpuinfo").write_text(text)
+    facts = told(capsys, "doctor", "--root", str(machine))
+    assert (facts["cores"], facts["cpus_online"], facts["cpus_usable"]) == ([], None, 4)
+    assert any("lists no processor" in w["problem"] for w in facts["warnings"])
+    assert main(["doctor", "--root", str(machine)]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^cores +unknown$", out, re.MULTILINE)
+    assert re.search(r"^processors +4 usable$", out, re.MULTILINE)
+    assert "None" not in out
+
+
 def test_doctor_on_memory(capsys: pytest.CaptureFixture[str], root: Path) -> None:
     zero = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-zero-2-w"))
     assert zero["memory"]["zram_bytes"] == 420_000 * 1024
@@ -155,6 +185,20 @@ def test_doctor_says_what_a_control_group_leaves(
     assert "warning: a control group limits this process to 268435456 B" in out
     free = told(capsys, "doctor", "--root", str(root / "tests/boards/raspberrypi-4b"))["memory"]
     assert free["usable_bytes"] == free["available_bytes"]
+
+
+def test_doctor_in_a_directory_that_was_deleted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    facts = told(capsys, "doctor")
+    assert (facts["storage"]["path"], facts["storage"]["free_bytes"]) == ("unknown", None)
+    assert any("may have been deleted" in w["problem"] for w in facts["warnings"])
+    assert main(["doctor"]) == 0
+    assert re.search(r"^storage here +unknown$", capsys.readouterr().out, re.MULTILINE)
 
 
 def test_doctor_text(capsys: pytest.CaptureFixture[str], root: Path) -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from armtrain.board.identity import CAPTURE, decimal, read_system
+from armtrain.errors import PlanError
 from armtrain.runtime.machine import (
     Machine,
     cgroup_memory,
@@ -86,6 +88,27 @@ def test_tightest_limit_of_version_2(tmp_path: Path) -> None:
     assert cgroup_memory(root) == (1_000_000, 400)
 
 
+@pytest.mark.parametrize(
+    ("outer", "outer_used", "told"),
+    [(1_500_000, 1_400_000, (1_500_000, 1_400_000)), (1_500_000, 300_000, (1_000_000, 10))],
+)
+def test_the_group_that_leaves_least_counts(
+    tmp_path: Path, outer: int, outer_used: int, told: tuple[int, int]
+) -> None:
+    root = tree(
+        tmp_path,
+        proc__self__cgroup="0::/a/b\n",
+        **{
+            "sys__fs__cgroup__a__memory.max": f"{outer}\n",
+            "sys__fs__cgroup__a__memory.current": f"{outer_used}\n",
+            "sys__fs__cgroup__a__b__memory.max": "1000000\n",
+            "sys__fs__cgroup__a__b__memory.current": "10\n",
+        },
+    )
+    assert cgroup_memory(root) == told
+    assert read_machine(root, str(tmp_path)).memory_usable_bytes == told[0] - told[1]
+
+
 def test_limit_of_version_1(tmp_path: Path) -> None:
     files = {
         "sys__fs__cgroup__memory__job__memory.limit_in_bytes": "5000\n",
@@ -93,6 +116,30 @@ def test_limit_of_version_1(tmp_path: Path) -> None:
     }
     root = tree(tmp_path, proc__self__cgroup="3:cpu:/x\n2:memory:/job\n", **files)
     assert cgroup_memory(root) == (5000, None)
+
+
+@pytest.mark.parametrize("word", ["9" * 5000, "-5", "abc", "", "\u0663"])
+def test_what_is_no_number_says_nothing(tmp_path: Path, word: str) -> None:
+    assert decimal(word) is None
+    root = tree(
+        tmp_path,
+        proc__meminfo=f"MemTotal: {word} kB\nMemFree: 1 kB\n",
+        proc__self__cgroup="0::/a\n",
+        **{
+            "sys__fs__cgroup__a__memory.max": word,
+            "sys__fs__cgroup__memory.max": "5000",
+            "sys__fs__cgroup__memory.current": "900",
+            "sys__fs__cgroup__memory.stat": f"active_file {word}\ninactive_file 500\n",
+        },
+    )
+    machine = read_machine(root, str(tmp_path))
+    assert (machine.memory_total_bytes, machine.memory_usable_bytes) == (None, 4600)
+
+
+def test_a_captured_number_of_many_digits(tmp_path: Path) -> None:
+    (tmp_path / CAPTURE).write_text(f"page_bytes = {'9' * 5000}\n")
+    with pytest.raises(PlanError, match="cannot read the captured machine"):
+        read_system(tmp_path)
 
 
 def test_no_limit(tmp_path: Path) -> None:
@@ -119,6 +166,7 @@ def test_good_machine_has_no_hindrance() -> None:
         ({"cgroup_limit_bytes": 1 << 28}, "control group"),
         ({"command_line": "x cgroup_disable=memory"}, "not enforced"),
         ({"storage_free_bytes": 5}, "5 B free"),
+        ({"storage_free_bytes": None, "storage_path": "unknown"}, "may have been deleted"),
         ({"filesystem": "vfat"}, "power failure"),
         ({"filesystem": "tmpfs"}, "vanish"),
     ],
@@ -127,6 +175,14 @@ def test_every_hindrance_has_a_remedy(change: dict[str, object], word: str) -> N
     (found,) = hindrances(replace(GOOD, **change))
     assert word in found.problem
     assert len(found.remedy) > 20
+
+
+def test_a_group_that_is_nearly_used_up_is_told_whatever_its_limit() -> None:
+    group = replace(GOOD, cgroup_limit_bytes=3_900_000_000, cgroup_used_bytes=3_890_000_000)
+    little, limited = hindrances(group)
+    assert "only 10000000 B of memory" in little.problem
+    assert "limits this process to 3900000000 B, of which 10000000 B are left" in limited.problem
+    assert hindrances(replace(group, cgroup_used_bytes=100_000_000)) == []
 
 
 @pytest.mark.parametrize(
