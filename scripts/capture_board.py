@@ -43,9 +43,16 @@ GROUP_FILES_2 = ("memory.max", "memory.current", "memory.stat")
 # What must not leave the board: pattern and what stands in its place.
 PRIVATE = (
     (re.compile(rb"(?im)^serial\s*:.*\n"), b""),
-    (re.compile(rb"([0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}"), b"00:00:00:00:00:00"),
-    (re.compile(rb"(?i)uuid=[0-9a-f-]+"), b"UUID=0"),
+    (re.compile(rb"\b([0-9a-fA-F]{2}[:-]){5,}[0-9a-fA-F]{2}\b"), b"00:00:00:00:00:00"),
+    (re.compile(rb"(?i)(uuid=[\"']?)[^\s\"',]+"), b"\\g<1>0"),
+    (re.compile(rb"(?i)(label=[\"']?)[^\s\"',]+"), b"\\g<1>0"),
     (re.compile(rb"(?i)(serial\w*)=\S+"), b"\\1=0"),
+    # Names of disks in paths: links that udev makes, and where desktops mount them.
+    (re.compile(rb"(/dev/disk/by-\w+/)[^\s\"',]+"), b"\\g<1>0"),
+    (re.compile(rb"(/media/)[^\s\"',]+"), b"\\g<1>0"),
+    # Identifiers wherever they stand, such as in the name of an encrypted disk.
+    (re.compile(rb"(?i)\b[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\b"), b"0"),
+    (re.compile(rb"\b[0-9A-F]{4}-[0-9A-F]{4}\b"), b"0"),
 )
 CAPTURED_WORD = "vcgencmd_get_throttled.txt"
 LARGEST_BYTES = 65536

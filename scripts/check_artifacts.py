@@ -19,6 +19,9 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from email import message_from_bytes
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 from scripts.cross_build import DIST, TARGETS
@@ -67,7 +70,11 @@ ABIS = {
 PLATFORM = re.compile(r"(?:linux|manylinux_(\d+)_(\d+)|manylinux\w+?)_(?P<abi>[a-z]+\d*\w*)")
 
 
+WHEEL_NAME = "NAME-VERSION-PYTHON-ABI-PLATFORM"
+
 Found = tuple[ElfFacts | None, list[str]]
+Limit = tuple[int, ...] | None
+"""The newest C library that a file may need."""
 
 
 @dataclass
@@ -86,7 +93,7 @@ def dotted(numbers: Sequence[int]) -> str:
     return ".".join(map(str, numbers))
 
 
-def check_elf(facts: ElfFacts, abi: Abi, limit: tuple[int, ...] | None) -> Iterator[str]:
+def check_elf(facts: ElfFacts, abi: Abi, limit: Limit) -> Iterator[str]:
     """Yield what is wrong with an ELF file, `limit` being the newest glibc that it may need."""
     if facts.machine != abi.machine:
         yield f"is for {facts.machine}, the name promises {abi.machine}"
@@ -120,7 +127,7 @@ def check_instructions(path: Path, facts: ElfFacts, abi: Abi) -> Iterator[str]:
         yield f"is not {abi.isa.name}: {len(found) - SHOWN} more instructions"
 
 
-def check_file(path: Path, name: str, abi: Abi, limit: tuple[int, ...] | None) -> Found:
+def check_file(path: Path, name: str, abi: Abi, limit: Limit) -> Found:
     """Return the facts of one ELF file (None: unreadable) and what is wrong with it."""
     try:
         facts = read_elf(path)
@@ -130,31 +137,35 @@ def check_file(path: Path, name: str, abi: Abi, limit: tuple[int, ...] | None) -
     return facts, [f"{name} {problem}" for problem in problems]
 
 
-def wheel_platform(path: Path, report: Report) -> tuple[Abi, tuple[int, ...] | None] | None:
-    """Return what a wheel's name promises, and report a name that promises nothing."""
-    parts = path.stem.split("-")
-    if parts[-3:-1] != ["cp311", "abi3"]:
-        report.problems.append(f"is tagged {'-'.join(parts[-3:-1])}, not cp311-abi3")
-    match = PLATFORM.fullmatch(parts[-1].split(".")[0])
-    abi = ABIS.get(match["abi"]) if match else None
-    if match is None or abi is None:
-        report.problems.append(f"platform {parts[-1]} is none of {', '.join(ABIS)}")
-        return None
-    report.platform = match["abi"]
-    limit = (int(match[1]), int(match[2])) if match[1] else None
-    if abi.manylinux and limit is None:
-        report.problems.append("its tag names no C library version; `auditwheel repair` adds it")
-    return abi, limit
+def wheel_platforms(platforms: str, report: Report) -> list[tuple[Abi, Limit]]:
+    """Return what each platform of a wheel's name promises; report one that promises nothing."""
+    found: list[tuple[Abi, Limit]] = []
+    for platform in platforms.split("."):
+        match = PLATFORM.fullmatch(platform)
+        abi = ABIS.get(match["abi"]) if match else None
+        if match is None or abi is None:
+            report.problems.append(f"platform {platform} is none of {', '.join(ABIS)}")
+            continue
+        report.platform = match["abi"]
+        limit = (int(match[1]), int(match[2])) if match[1] else None
+        if abi.manylinux and limit is None:
+            said = f"its tag names no C library version: {platform}; `auditwheel repair` adds it"
+            report.problems.append(said)
+        found.append((abi, limit))
+    return found
 
 
-def check_wheel(path: Path, report: Report, board: tuple[int, ...] | None) -> None:
+def check_wheel(path: Path, report: Report, board: Limit) -> None:
     """Check a wheel."""
-    promised = wheel_platform(path, report)
-    if promised is None:
+    parts = path.stem.split("-")
+    if len(parts) != len(WHEEL_NAME.split("-")):
+        report.problems.append(f"is not named {WHEEL_NAME}.whl")
         return
-    abi, limit = promised
-    limits = [v for v in (limit, board) if v]
+    if parts[2:4] != ["cp311", "abi3"]:
+        report.problems.append(f"is tagged {'-'.join(parts[2:4])}, not cp311-abi3")
+    promised = wheel_platforms(parts[4], report)
     with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
+        report.problems += check_metadata(archive, parts)
         names = [n for n in archive.namelist() if n.endswith(".so") or ".so." in n]
         if not names:
             report.problems.append("holds no compiled extension")
@@ -164,15 +175,40 @@ def check_wheel(path: Path, report: Report, board: tuple[int, ...] | None) -> No
             file = Path(archive.extract(name, folder))
             if NUMPY_INTERFACE in file.read_bytes():
                 report.problems.append(f"{name} uses NumPy's C interface: the board's may differ")
-            add(report, check_file(file, name, abi, min(limits, default=None)))
-        for line in archive.read(_metadata(archive)).decode().splitlines():
-            if line.startswith("Tag: ") and line[5:].split("-")[-1] not in path.stem:
-                report.problems.append(f"its WHEEL file says {line[5:]}, its name does not")
+            for abi, limit in promised:
+                oldest = min((v for v in (limit, board) if v), default=None)
+                add(report, check_file(file, name, abi, oldest))
 
 
-def _metadata(archive: zipfile.ZipFile) -> str:
-    """Return the name of a wheel's WHEEL file."""
-    return next(n for n in archive.namelist() if n.endswith(".dist-info/WHEEL"))
+def check_metadata(archive: zipfile.ZipFile, parts: Sequence[str]) -> Iterator[str]:
+    """Yield where a wheel's metadata and its name differ: pip goes by the name alone."""
+    read = partial(_fields, archive)
+    named = {"-".join(tag) for tag in product(*(part.split(".") for part in parts[2:5]))}
+    written = set(read("WHEEL", "Tag"))
+    for tag in sorted(written - named):
+        yield f"its WHEEL file says {tag}, its name does not"
+    for tag in sorted(named - written):
+        yield f"its name says {tag}, its WHEEL file does not"
+    for field_name, value in zip(("Name", "Version"), parts, strict=False):
+        # In the name of the file, what would separate its parts is written otherwise.
+        told = [re.sub("[-_]+", "_", text) for text in read("METADATA", field_name)]
+        if told != [value]:
+            said = ", ".join(told) or "nothing"
+            yield f"its METADATA says {field_name} {said}, its name says {value}"
+
+
+def _fields(archive: zipfile.ZipFile, file: str, name: str) -> list[str]:
+    """Return the values of a field in the head of a file of a wheel's metadata.
+
+    Raises
+    ------
+    zipfile.BadZipFile
+        The wheel has no such file, or several.
+    """
+    found = [n for n in archive.namelist() if n.endswith(f".dist-info/{file}")]
+    if len(found) != 1:
+        raise zipfile.BadZipFile(f"it has {len(found)} files .dist-info/{file}, needed is 1")
+    return message_from_bytes(archive.read(found[0])).get_all(name, [])
 
 
 def check_run(path: Path, report: Report) -> None:
@@ -200,7 +236,7 @@ def add(report: Report, found: Found) -> None:
         report.glibc = dotted(facts.glibc[0][0])
 
 
-def check(path: Path, board: tuple[int, ...] | None = None) -> Report:
+def check(path: Path, board: Limit = None) -> Report:
     """Check one artefact; `board` is the glibc version of a board, if asked for."""
     report = Report(path.name)
     try:
@@ -211,7 +247,7 @@ def check(path: Path, board: tuple[int, ...] | None = None) -> Report:
             check_run(path, report)
         else:
             report.problems.append("is neither a wheel nor an armtrain-run")
-    except (OSError, zipfile.BadZipFile, StopIteration) as error:
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
         report.problems.append(f"cannot be read: {error}")
     return report
 

@@ -239,6 +239,30 @@ def target_of_board(board: str, userland_bits: int | None) -> Target:
     return found[0]
 
 
+def choose(options: argparse.Namespace) -> list[Target]:
+    """Return the targets that were asked for.
+
+    Raises
+    ------
+    BuildError
+        One that was named has no artefact of the kind that was asked for.
+    """
+    if options.board:
+        chosen = [target_of_board(options.board, options.userland_bits)]
+    elif options.targets:
+        chosen = [t for t in TARGETS if t.name in options.targets]
+    else:
+        return list(TARGETS)
+    for target in chosen:
+        if options.only == "wheel" and not target.triple:
+            board = f" ({options.board})" if options.board else ""
+            raise BuildError(
+                f"there is no wheel for {target.name}{board}: "
+                f"its boards train with armtrain-run, which `make {target.make}` builds"
+            )
+    return chosen
+
+
 def build(chosen: Sequence[Target], only: str | None) -> None:
     """Build targets, one after the other: wheels share the translated Cython sources."""
     DIST.mkdir(exist_ok=True)
@@ -266,6 +290,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         parser.error(f"no target {', '.join(sorted(unknown))}; choose from {', '.join(names)}")
     if bool(options.board) and bool(options.targets):
         parser.error("give targets or a board, not both")
+    if options.userland_bits and not options.board:
+        parser.error("--userland-bits goes with --board: a target is of one userland")
     return options
 
 
@@ -273,10 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 0 when everything was built, 1 otherwise."""
     options = parse(arguments)
     try:
-        chosen = [t for t in TARGETS if not options.targets or t.name in options.targets]
-        if options.board:
-            chosen = [target_of_board(options.board, options.userland_bits)]
-        build(chosen, options.only)
+        build(choose(options), options.only)
     except BuildError as error:
         print(f"armtrain: {error}", file=sys.stderr)
         return 1

@@ -215,7 +215,8 @@ def filesystem_of(path: str, mounts: str) -> str:
 
 def hindrances(machine: Machine) -> list[Hindrance]:
     """Return what hinders training here, the kernels apart."""
-    return [Hindrance(problem, remedy) for found, problem, remedy in _rules(machine) if found]
+    rules = [*_rules(machine), *_install_rules(machine)]
+    return [Hindrance(problem, remedy) for found, problem, remedy in rules if found]
 
 
 def kernel_hindrances(level: str, levels: list[str], *, neon: bool, cap: str) -> list[Hindrance]:
@@ -312,5 +313,18 @@ def _rules(m: Machine) -> list[tuple[bool, str, str]]:
             m.filesystem in ("tmpfs", "ramfs"),
             f"{m.storage_path} is in memory ({m.filesystem}): files there use memory and vanish",
             "keep checkpoints and data on a disk or card",
+        ),
+    ]
+
+
+def _install_rules(m: Machine) -> list[tuple[bool, str, str]]:
+    """Return the rules of what hinders the next installation, as _rules does."""
+    return [
+        (
+            m.architecture == "armv8l" and m.userland_bits == 32,
+            "the machine calls itself armv8l: pip before 24.1 (Debian 12 has 23.0.1) installs no "
+            "wheel for armv7l here",
+            "put `setarch linux64` in front of pip, or bring the virtual environment's pip up to "
+            "24.1: docs/cross.md",
         ),
     ]

@@ -49,3 +49,13 @@ def test_contributing_names_files_that_exist() -> None:
         "A verb of the command line",
     ):
         assert f"\n### {title}\n" in text
+
+
+def test_commands_from_a_laptop_to_a_board_use_what_they_built() -> None:
+    """The laptop has no armtrain but the one of .venv, which `make ext` puts there."""
+    text = sources.text(sources.Path("docs/cross.md"))
+    for block in re.findall(r"```\n(.*?)```", text, flags=re.DOTALL):
+        lines = [line for line in block.splitlines() if "armtrain plan" in line]
+        for line in lines:
+            assert line.startswith(".venv/bin/armtrain plan "), line
+            assert re.search(r"^make .*\bext\b", block.split(line)[0], flags=re.MULTILINE)

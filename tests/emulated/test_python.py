@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,34 @@ def python_of(installed: Installed | None, model: str = "") -> str:
     if missing := installed.missing():
         pytest.skip("; ".join(missing))
     return str(installed.install(model or installed.sysroot.models[0]))
+
+
+def pip_takes(installed: Installed, folder: Path, platform: str, *options: str) -> bool:
+    """Say whether the system's pip installs its wheel on a machine that Python calls `platform`."""
+    python_of(installed)
+    command = [*installed.emulator(installed.sysroot.models[0]), str(installed.sysroot.interpreter)]
+    command += ["-m", "pip", "install", "--disable-pip-version-check", "--no-deps", "--no-index"]
+    command += ["--no-compile", "--target", str(folder), *options, str(installed.wheel())]
+    environment = os.environ | {"PIP_ROOT_USER_ACTION": "ignore", "_PYTHON_HOST_PLATFORM": platform}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.returncode == 0 or "not a supported wheel on this platform" in done.stderr
+    return (folder / "armtrain" / "_engine.abi3.so").is_file()
+
+
+ARMHF = [i for i in SYSTEMS if i.sysroot.architecture == "armhf"]
+
+
+@pytest.mark.parametrize("installed", ARMHF, ids=[i.sysroot.name for i in ARMHF])
+def test_pip_takes_the_wheel_on_a_machine_called_armv8l(
+    installed: Installed, tmp_path: Path
+) -> None:
+    """Debian 12's pip only in the ways of docs/cross.md, Debian 13's by itself."""
+    old = installed.sysroot.suite == "bookworm"
+    assert pip_takes(installed, tmp_path / "plain", "linux-armv8l") != old
+    # What `setarch linux64` makes the kernel say.
+    assert pip_takes(installed, tmp_path / "setarch", "linux-aarch64")
+    named = ("--only-binary=:all:", "--platform", "manylinux_2_34_armv7l")
+    assert pip_takes(installed, tmp_path / "platform", "linux-armv8l", *named)
 
 
 @cache

@@ -29,8 +29,10 @@ def wheel(
 ) -> Path:
     """Write a wheel with one extension and return its path."""
     path = folder / f"armtrain-1-{tags}-{platform}.whl"
+    written = "".join(f"Tag: {tags}-{one}\n" for one in platform.split("."))
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("armtrain-1.dist-info/WHEEL", f"Tag: {tags}-{platform}\n")
+        archive.writestr("armtrain-1.dist-info/WHEEL", f"Wheel-Version: 1.0\n{written}")
+        archive.writestr("armtrain-1.dist-info/METADATA", "Name: armtrain\nVersion: 1\n\nText\n")
         if library is not None:
             archive.writestr("armtrain/_engine.abi3.so", library)
     return path
@@ -74,6 +76,64 @@ def read_elf_of(folder: Path, library: bytes) -> check_artifacts.ElfFacts:
 def test_wrong_tags_are_refused(tmp_path: Path, platform: str, tags: str, said: str) -> None:
     problems = check(wheel(tmp_path, None, platform, tags)).problems
     assert any(said in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "armtrain-1-cp311-abi3-manylinux_2_34_aarch64.manylinux_2_34_armv7l",
+            "its name says cp311-abi3-manylinux_2_34_armv7l, its WHEEL file does not",
+        ),
+        (
+            "armtrain-1-cp311-abi3-manylinux_2_34_aarch64.manylinux_2_17_aarch64",
+            "its name says cp311-abi3-manylinux_2_17_aarch64, its WHEEL file does not",
+        ),
+        (
+            "armtrain-1-cp311-abi3-manylinux_2_34_aarch64.linux_armv7l",
+            "its tag names no C library version: linux_armv7l",
+        ),
+        (
+            "armtrain-1-cp311-abi3-manylinux_2_34_armv7l",
+            "its WHEEL file says cp311-abi3-manylinux_2_34_aarch64, its name does not",
+        ),
+        (
+            "armtrain-1-cp310.cp311-abi3-manylinux_2_34_aarch64",
+            "is tagged cp310.cp311-abi3, not cp311-abi3",
+        ),
+        (
+            "armtrain-9.9.9-cp311-abi3-manylinux_2_34_aarch64",
+            "its METADATA says Version 1, its name says 9.9.9",
+        ),
+        (
+            "armtrain_2-1-cp311-abi3-manylinux_2_34_aarch64",
+            "its METADATA says Name armtrain, its name says armtrain_2",
+        ),
+        ("armtrain-1-7-cp311-abi3-manylinux_2_34_aarch64", "is not named NAME-VERSION-PYTHON-ABI"),
+    ],
+)
+def test_name_that_the_metadata_does_not_bear_out_is_refused(
+    tmp_path: Path, library: bytes, name: str, said: str
+) -> None:
+    """Pip goes by the name: each tag of it, its version, its project."""
+    renamed = wheel(tmp_path, library).rename(tmp_path / f"{name}.whl")
+    problems = check(renamed).problems
+    assert any(said in problem for problem in problems), problems
+
+
+def test_every_platform_of_a_wheel_must_be_fulfilled(tmp_path: Path, library: bytes) -> None:
+    """Metadata that agrees makes no library run on two processors."""
+    platforms = "manylinux_2_34_aarch64.manylinux_2_34_armv7l"
+    problems = check(wheel(tmp_path, library, platforms)).problems
+    assert any("_engine.abi3.so is for EM_" in problem for problem in problems), problems
+
+
+def test_wheel_without_metadata_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / f"armtrain-1-cp311-abi3-{TAG}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("armtrain/__init__.py", "")
+    problems = check(path).problems
+    assert any("it has 0 files .dist-info/WHEEL, needed is 1" in p for p in problems), problems
 
 
 def test_wheel_without_code_is_refused(tmp_path: Path) -> None:

@@ -114,10 +114,38 @@ def test_board_without_a_build_is_refused(board: str, bits: int | None, said: st
 
 
 @pytest.mark.parametrize(
-    "arguments", [["mips"], ["aarch64", "--board", "odroid-c4"], ["--only", "all"]]
+    "arguments",
+    [
+        ["mips"],
+        ["aarch64", "--board", "odroid-c4"],
+        ["--only", "all"],
+        ["armv7", "--userland-bits", "32"],
+    ],
 )
 def test_usage_errors(arguments: list[str]) -> None:
     command = [sys.executable, "-m", "scripts.cross_build", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "usage:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["--board", "raspberrypi-zero-w"], "armv6 (raspberrypi-zero-w)"),
+        (["armv6"], "armv6"),
+        (["aarch64", "armv6"], "armv6"),
+    ],
+)
+def test_wheel_that_there_is_not_is_refused(
+    arguments: list[str],
+    name: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing is built then, not even what there is."""
+    monkeypatch.setattr(cross_build, "build", pytest.fail)
+    assert cross_build.main([*arguments, "--only", "wheel"]) == 1
+    said = capsys.readouterr().err
+    assert f"there is no wheel for {name}: its boards train with armtrain-run" in said
+    assert "`make cross-v6`" in said

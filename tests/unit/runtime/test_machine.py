@@ -205,3 +205,11 @@ def test_kernels_that_should_be_better(
 def test_good_kernels_are_no_hindrance() -> None:
     assert kernel_hindrances("neon_a64", ["c", "neon_a64"], neon=True, cap="") == []
     assert kernel_hindrances("neon_a32", ["c", "neon_a32"], neon=True, cap="neon_a32") == []
+
+
+def test_a_machine_that_calls_itself_armv8l_is_told_how_pip_installs() -> None:
+    """Pip 23.0.1 offers such a machine wheels for armv8l alone, of which there are none."""
+    changed = replace(GOOD, architecture="armv8l", userland_bits=32)
+    (found,) = (h for h in hindrances(changed) if "pip before 24.1" in h.problem)
+    assert "setarch linux64" in found.remedy
+    assert not any("pip" in h.problem for h in hindrances(replace(changed, architecture="armv7l")))
