@@ -80,6 +80,7 @@ def plan_header() -> str:
         f"#define ART_ALIGNMENT {ALIGNMENT}",
         f"#define ART_STACK_BYTES {STACK_BYTES}",
     ]
+    kinds = ", ".join(f"ART_STEP_{name} = {i}" for i, name in enumerate(fmt.STEP_KINDS))
     records = "\n".join(record_text(r) for r in (fmt.HEADER, fmt.TENSOR, fmt.STEP, fmt.SWAP))
     enums = "\n".join(
         enum_text(e, p)
@@ -96,7 +97,7 @@ def plan_header() -> str:
         + "\n".join(defines)
         + "\n\n"
         + enums
-        + "\n"
+        + f"\nenum {{ {kinds} }};\n\n"
         + records
         + "#endif\n"
     )

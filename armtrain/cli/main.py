@@ -11,7 +11,6 @@ import resource
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from resource import getrlimit
 
 from armtrain import __version__
 from armtrain.cli import (
@@ -123,7 +122,7 @@ def _explain_memory(error: MemoryError) -> str:
     limits = [
         f"{name} is {soft} bytes"
         for name in ("RLIMIT_AS", "RLIMIT_DATA")
-        if (soft := getrlimit(getattr(resource, name))[0]) != resource.RLIM_INFINITY
+        if (soft := resource.getrlimit(getattr(resource, name))[0]) != resource.RLIM_INFINITY
     ]
     bounds = "; ".join(limits) or "no limit of this process is set, the machine's memory is used up"
     return (

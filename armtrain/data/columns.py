@@ -57,6 +57,27 @@ class ArrayColumn:
         """Do nothing: the array is the user's."""
 
 
+def read_at(name: str, file: BinaryIO, part: memoryview, offset: int) -> None:
+    """Fill `part` from byte `offset` of a file.
+
+    Raises
+    ------
+    StorageError
+        Reading failed, or the file ends too early.
+    """
+    done = 0
+    while done < len(part):
+        try:
+            n = os.preadv(file.fileno(), [part[done:]], offset + done)
+        except OSError as error:
+            raise StorageError(f"cannot read {name}: {error.strerror}") from error
+        if n == 0:
+            raise StorageError(
+                f"{name} became shorter while it was read: no data at byte {offset + done}"
+            )
+        done += n
+
+
 class FileColumn:
     """Rows stored one after the other in a file, from byte `offset` on."""
 
@@ -86,21 +107,7 @@ class FileColumn:
         starts = [0, *(np.flatnonzero(np.diff(rows.astype(np.int64)) != 1) + 1).tolist()]
         for first, last in zip(starts, [*starts[1:], len(rows)], strict=True):
             part = target[first * self._row_bytes : last * self._row_bytes]
-            self._read_at(part, self._offset + int(rows[first]) * self._row_bytes)
-
-    def _read_at(self, part: memoryview, offset: int) -> None:
-        """Fill `part` from byte `offset` of the file."""
-        done = 0
-        while done < len(part):
-            try:
-                n = os.preadv(self._file.fileno(), [part[done:]], offset + done)
-            except OSError as error:
-                raise StorageError(f"cannot read {self.name}: {error.strerror}") from error
-            if n == 0:
-                raise StorageError(
-                    f"{self.name} became shorter while it was read: no data at byte {offset + done}"
-                )
-            done += n
+            read_at(self.name, self._file, part, self._offset + int(rows[first]) * self._row_bytes)
 
     def close(self) -> None:
         """Close the file."""

@@ -13,7 +13,7 @@ import zlib
 from math import prod
 from typing import BinaryIO
 
-from armtrain.data.columns import Column, FileColumn
+from armtrain.data.columns import Column, FileColumn, read_at
 from armtrain.data.npy import parse_npy_header
 from armtrain.data.unpack import unpack
 from armtrain.errors import DataError, StorageError
@@ -104,16 +104,12 @@ def _stored(path: str, name: str, info: zipfile.ZipInfo) -> tuple[BinaryIO, int]
 
 
 def _check_crc(name: str, file: BinaryIO, offset: int, size: int, want: int) -> None:
-    """Read a stored member once and compare its checksum; raises DataError."""
-    crc, done = 0, 0
-    while done < size:
-        chunk = os.pread(file.fileno(), min(_CHUNK, size - done), offset + done)
-        if not chunk:
-            raise StorageError(
-                f"{name} became shorter while it was read: no data at byte {offset + done}"
-            )
-        crc = zlib.crc32(chunk, crc)
-        done += len(chunk)
+    """Read a stored member once and compare its checksum; raises DataError or StorageError."""
+    crc, chunk = 0, memoryview(bytearray(min(_CHUNK, size)))
+    for done in range(0, size, _CHUNK):
+        part = chunk[: size - done]
+        read_at(name, file, part, offset + done)
+        crc = zlib.crc32(part, crc)
     if crc != want:
         raise DataError(
             f"{name} is damaged: its bytes have the CRC-32 {crc:08x}, the archive says "

@@ -30,15 +30,13 @@ def buffer_bytes(program: Program) -> int:
     return program.batch_size * sample
 
 
-def take_room(module: Any, batch_size: int, *sources: Source | None, beside: int = 0) -> None:
+def take_room(module: Any, batch_size: int, *sources: Source | None) -> None:
     """Refuse what does not fit and touch what reading batches of the sources takes.
 
     Parameters
     ----------
     module : module
         The engine's.
-    beside : int
-        Bytes that the caller takes too.
 
     Raises
     ------
@@ -46,7 +44,7 @@ def take_room(module: Any, batch_size: int, *sources: Source | None, beside: int
         Less is left than conversion and work need.
     """
     tables = [source for source in sources if isinstance(source, TableSource)]
-    conversion = sum(table.scratch_bytes(batch_size) for table in tables) + beside
+    conversion = sum(table.scratch_bytes(batch_size) for table in tables)
     available, limit = module.memory_available()
     if conversion + WORK_BYTES > available:
         raise DoesNotFitError(

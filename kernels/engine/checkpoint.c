@@ -10,15 +10,13 @@
 #include "engine/kept.h"
 #include "ops/check.h"
 
-#define KIND_AG 3 /* of steps that apply gradients: optimiser and clipping */
-
 /* Operation, first operand's name and attributes of every step that updates. They are added, so
  * that the steps' order, which is the plan's business, does not matter. Never 0. */
 static uint32_t update_crc32(const art_plan *plan) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < plan->header->n_train_steps; i++) {
         const art_plan_step *s = &plan->steps[i];
-        if (s->kind == KIND_AG) {
+        if (s->kind == ART_STEP_AG) {
             const char *name = art_plan_name(plan, art_plan_operand(plan, i, 0));
             uint32_t crc = art_crc32(0, &s->op, sizeof s->op);
             crc = art_crc32(crc, name, strlen(name));
@@ -163,11 +161,12 @@ static art_status write_tensor(art_writer *writer, const art_engine *engine, uin
     return put_padding(writer, elements * size, err);
 }
 
-static art_status write_file(const art_engine *engine, const char *path, art_error *err) {
+static art_status write_file(const art_engine *engine, int dir_fd, const char *path,
+                             art_error *err) {
     art_ckpt_header header;
     art_writer writer;
     art_ckpt_describe(engine, &header);
-    ART_TRY(art_writer_open_here(&writer, path, err));
+    ART_TRY(art_writer_open_in(&writer, dir_fd, path, err));
     ART_TRY(art_writer_put(&writer, &header, ART_CKPT_CRC_START, err));
     ART_TRY(art_writer_flush(&writer, err));
     writer.crc = 0;
@@ -185,10 +184,10 @@ static art_status write_file(const art_engine *engine, const char *path, art_err
 }
 
 /* Does the file at least have a header and the length that it promises? */
-static bool looks_whole(const char *path) {
+static bool looks_whole(int dir_fd, const char *path) {
     art_file file;
     art_ckpt_header header;
-    if (art_file_open(&file, path, NULL) != ART_OK) {
+    if (art_file_open_in(&file, dir_fd, path, NULL) != ART_OK) {
         return false;
     }
     bool whole = art_ckpt_read_header(&file, &header, NULL) == ART_OK;
@@ -198,34 +197,21 @@ static bool looks_whole(const char *path) {
 
 /* Remove what is older than the newest `keep` whole files up to `step`. The new checkpoint is
  * safe already: what cannot be removed only takes space, and the next save tries again. */
-static void prune(const char *path, uint64_t step, uint32_t keep) {
-    art_dir dir;
+static void prune(art_dir *dir, uint64_t step, uint32_t keep) {
     uint32_t whole = 0;
     bool found;
-    if (art_dir_open(&dir, path, NULL, NULL) != ART_OK) {
-        return;
-    }
     uint64_t below = step == UINT64_MAX ? step : step + 1;
-    while (art_ckpt_newest(&dir, below, &found, &below, NULL) == ART_OK && found) {
+    while (art_ckpt_newest(dir, below, &found, &below, NULL) == ART_OK && found) {
         char file[ART_PATH_MAX];
-        if (art_ckpt_path(path, below, file, NULL) != ART_OK) {
+        if (art_ckpt_path(dir->path, below, file, NULL) != ART_OK) {
             break;
         }
         if (whole >= keep) {
-            unlink(file);
-        } else if (looks_whole(file)) {
+            unlinkat(dir->fd, strrchr(file, '/') + 1, 0);
+        } else if (looks_whole(dir->fd, file)) {
             whole++;
         }
     }
-    art_dir_close(&dir);
-}
-
-static art_status sweep(const char *path, art_error *err) {
-    art_dir dir;
-    ART_TRY(art_dir_open(&dir, path, NULL, err));
-    art_dir_sweep(dir.fd, ART_CKPT_PREFIX);
-    art_dir_close(&dir);
-    return ART_OK;
 }
 
 art_status art_checkpoint_save(const art_engine *engine, const char *dir, uint32_t keep,
@@ -233,15 +219,33 @@ art_status art_checkpoint_save(const art_engine *engine, const char *dir, uint32
     return art_checkpoint_save_held(engine, dir, -1, keep, err);
 }
 
+/* Everything goes through one descriptor: the path may name another run's directory any moment. */
+static art_status save_in(const art_engine *engine, art_dir *dir, const char *path, uint32_t keep,
+                          art_error *err) {
+    art_dir_sweep(dir->fd, ART_CKPT_PREFIX);
+    ART_TRY(write_file(engine, dir->fd, path, err));
+    prune(dir, engine->state.step, keep == 0 ? ART_CKPT_KEEP : keep);
+    return ART_OK;
+}
+
 art_status art_checkpoint_save_held(const art_engine *engine, const char *dir, int held,
                                     uint32_t keep, art_error *err) {
     char path[ART_PATH_MAX];
+    art_dir opened;
     ART_TRY(art_engine_check_ready(engine, err));
     ART_TRY(art_engine_check_kept(engine, err));
     ART_TRY(art_ckpt_path(dir, engine->state.step, path, err));
-    ART_TRY(held < 0 ? art_dir_make(dir, err) : art_dir_check_held(dir, held, err));
-    ART_TRY(sweep(dir, err));
-    ART_TRY(write_file(engine, path, err));
-    prune(dir, engine->state.step, keep == 0 ? ART_CKPT_KEEP : keep);
-    return ART_OK;
+    if (held < 0) {
+        ART_TRY(art_dir_make(dir, err));
+        ART_TRY(art_dir_open(&opened, dir, NULL, err));
+    } else {
+        ART_TRY(art_dir_check_held(dir, held, err));
+        ART_TRY(art_dir_open_again(&opened, held, dir, err));
+    }
+    art_status status = save_in(engine, &opened, path, keep, err);
+    art_dir_close(&opened);
+    if (status != ART_OK && held >= 0) {
+        ART_TRY(art_dir_check_held(dir, held, err)); /* it was removed meanwhile: say that */
+    }
+    return status;
 }

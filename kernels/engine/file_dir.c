@@ -28,6 +28,15 @@ art_status art_dir_open(art_dir *dir, const char *path, bool *missing, art_error
     return ART_OK;
 }
 
+art_status art_dir_open_again(art_dir *dir, int dir_fd, const char *path, art_error *err) {
+    dir->path = path;
+    dir->at = dir->used = 0;
+    dir->fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    ART_FAIL_IF(dir->fd < 0, err, ART_IO, "cannot open the directory %s: %s; %s", path,
+                strerror(errno), art_errno_advice(errno));
+    return ART_OK;
+}
+
 static long fill(art_dir *dir) {
     long got;
     do {
@@ -154,10 +163,9 @@ static void remove_orphan(int dir_fd, const char *name) {
 }
 
 void art_dir_sweep(int dir_fd, const char *prefix) {
-    art_dir dir = {.path = ""};
+    art_dir dir;
     const char *name;
-    dir.fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir.fd < 0) {
+    if (art_dir_open_again(&dir, dir_fd, "", NULL) != ART_OK) {
         return;
     }
     while (art_dir_next(&dir, &name, NULL) == ART_OK && name != NULL) {

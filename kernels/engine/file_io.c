@@ -19,12 +19,18 @@
 #define LINKS_MAX 16
 #define NAME_TRIES 64
 
-art_status art_file_open(art_file *file, const char *path, art_error *err) {
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash == NULL ? path : slash + 1;
+}
+
+static art_status open_at(art_file *file, int dir_fd, const char *name, const char *path,
+                          art_error *err) {
     struct stat info;
     file->path = path;
     file->bytes = 0;
     do {
-        file->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        file->fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     } while (file->fd < 0 && errno == EINTR);
     ART_FAIL_IF(file->fd < 0, err, ART_IO, "cannot open %s: %s; %s", path, strerror(errno),
                 art_errno_advice(errno));
@@ -36,6 +42,14 @@ art_status art_file_open(art_file *file, const char *path, art_error *err) {
     }
     file->bytes = (uint64_t)info.st_size;
     return ART_OK;
+}
+
+art_status art_file_open(art_file *file, const char *path, art_error *err) {
+    return open_at(file, AT_FDCWD, path, path, err);
+}
+
+art_status art_file_open_in(art_file *file, int dir_fd, const char *path, art_error *err) {
+    return open_at(file, dir_fd, last_name(path), path, err);
 }
 
 void art_file_close(art_file *file) {
@@ -97,8 +111,7 @@ static art_status path_split(const char *path, char out[ART_PATH_MAX], const cha
                 "cannot write a file whose path has %zu characters; 1 to %d are possible", n,
                 ART_PATH_MAX - 1);
     memcpy(out, path, n + 1);
-    const char *slash = strrchr(out, '/');
-    *name = slash == NULL ? out : slash + 1;
+    *name = last_name(out);
     return ART_OK;
 }
 
@@ -107,8 +120,7 @@ art_status art_path_follow(const char *path, char out[ART_PATH_MAX], const char 
     char link[ART_PATH_MAX];
     ART_TRY(path_split(path, out, name, err));
     for (int depth = 0;; depth++) {
-        const char *slash = strrchr(out, '/');
-        *name = slash == NULL ? out : slash + 1;
+        *name = last_name(out);
         ssize_t length = readlink(out, link, sizeof link - 1);
         if (length <= 0) {
             return ART_OK;
@@ -121,14 +133,15 @@ art_status art_path_follow(const char *path, char out[ART_PATH_MAX], const char 
     }
 }
 
-/* Open the directory of the target and look at what is there now. */
-static art_status open_target(art_writer *writer, art_error *err) {
+/* Open the directory of the target, or once more the one given, and look at what is there now. */
+static art_status open_target(art_writer *writer, int dir_fd, art_error *err) {
     struct stat info;
     char saved = *writer->name;
     char *cut = writer->path + (writer->name - writer->path);
     *cut = '\0';
     const char *directory = writer->path[0] == '\0' ? "." : writer->path;
-    writer->dir_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    writer->dir_fd = dir_fd < 0 ? open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+                                : openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (writer->dir_fd < 0) {
         int code = errno;
         art_status status = art_fail(
@@ -207,7 +220,8 @@ static bool create_temporary(art_writer *writer) {
     return false;
 }
 
-static art_status start(art_writer *writer, const char *path, bool follow, art_error *err) {
+/* In the directory `dir_fd`, or where the path leads if that is -1. */
+static art_status start(art_writer *writer, int dir_fd, const char *path, art_error *err) {
     writer->fd = writer->dir_fd = -1;
     writer->flushed = 0;
     writer->crc = 0;
@@ -215,13 +229,13 @@ static art_status start(art_writer *writer, const char *path, bool follow, art_e
     writer->used = 0;
     writer->temporary[0] = '\0';
     art_status (*split)(const char *, char *, const char **, art_error *) =
-        follow ? art_path_follow : path_split;
+        dir_fd < 0 ? art_path_follow : path_split;
     ART_TRY(split(path, writer->path, &writer->name, err));
-    return open_target(writer, err);
+    return open_target(writer, dir_fd, err);
 }
 
-static art_status open_writer(art_writer *writer, const char *path, bool follow, art_error *err) {
-    ART_TRY(start(writer, path, follow, err));
+static art_status open_writer(art_writer *writer, int dir_fd, const char *path, art_error *err) {
+    ART_TRY(start(writer, dir_fd, path, err));
     art_dir_sweep(writer->dir_fd, writer->name);
     if (!create_temporary(writer)) {
         writer->temporary[0] = '\0';
@@ -231,7 +245,7 @@ static art_status open_writer(art_writer *writer, const char *path, bool follow,
 }
 
 art_status art_writer_probe(art_writer *writer, const char *path, art_error *err) {
-    ART_TRY(start(writer, path, true, err));
+    ART_TRY(start(writer, -1, path, err));
     if (!art_dir_takes_files(writer->dir_fd)) {
         return writer_failed(writer, "creating a file in its directory", __LINE__, err);
     }
@@ -240,12 +254,13 @@ art_status art_writer_probe(art_writer *writer, const char *path, art_error *err
 }
 
 art_status art_writer_open(art_writer *writer, const char *path, art_error *err) {
-    return open_writer(writer, path, true, err);
+    return open_writer(writer, -1, path, err);
 }
 
-art_status art_writer_open_here(art_writer *writer, const char *path, art_error *err) {
-    return open_writer(writer, path, false, err);
+art_status art_writer_open_in(art_writer *writer, int dir_fd, const char *path, art_error *err) {
+    return open_writer(writer, dir_fd, path, err);
 }
+
 void art_writer_abort(art_writer *writer) {
     if (writer->fd >= 0) {
         close(writer->fd);

@@ -26,6 +26,8 @@ typedef struct art_file {
 
 /* Refuses what is not a regular file (a pipe would block, a device has no size). */
 art_status art_file_open(art_file *file, const char *path, art_error *err);
+/* Likewise, the file of the path's last name in the directory `dir_fd`. */
+art_status art_file_open_in(art_file *file, int dir_fd, const char *path, art_error *err);
 void art_file_close(art_file *file);
 /* Read exactly `bytes` bytes at `offset`; a file that ends before is ART_FILE_FORMAT. */
 art_status art_file_read(const art_file *file, uint64_t offset, void *out, size_t bytes,
@@ -59,9 +61,9 @@ typedef struct art_writer {
 /* Could `path` be written? Leaves nothing behind, so that a run can ask before it starts. */
 art_status art_writer_probe(art_writer *writer, const char *path, art_error *err);
 art_status art_writer_open(art_writer *writer, const char *path, art_error *err);
-/* Likewise for a name that the program chose: a symbolic link there is replaced itself, since what
- * it points to was never meant. */
-art_status art_writer_open_here(art_writer *writer, const char *path, art_error *err);
+/* Likewise for a name that the program chose, the path's last one, in the directory `dir_fd`: a
+ * symbolic link there is replaced itself, since what it points to was never meant. */
+art_status art_writer_open_in(art_writer *writer, int dir_fd, const char *path, art_error *err);
 art_status art_writer_put(art_writer *writer, const void *data, size_t bytes, art_error *err);
 /* Free space of the buffer, at least `least` bytes (<= ART_FILE_BUFFER): fill some of it and
  * count that in with `used`. */
@@ -84,6 +86,8 @@ typedef struct art_dir {
 
 /* *missing (may be NULL) tells whether the failure is that there is no such directory. */
 art_status art_dir_open(art_dir *dir, const char *path, bool *missing, art_error *err);
+/* Likewise of the directory that is open as `dir_fd`, whatever `path` names by now. */
+art_status art_dir_open_again(art_dir *dir, int dir_fd, const char *path, art_error *err);
 /* *name is NULL after the last one; it lives until the next call. */
 art_status art_dir_next(art_dir *dir, const char **name, art_error *err);
 art_status art_dir_rewind(art_dir *dir, art_error *err);

@@ -53,6 +53,8 @@ enum {
     ART_INIT_NORMAL = 3,
 };
 
+enum { ART_STEP_F = 0, ART_STEP_CG = 1, ART_STEP_CD = 2, ART_STEP_AG = 3, ART_STEP_L = 4 };
+
 typedef struct art_plan_header {
     uint8_t magic[8]; /* ARTPLAN and a line feed */
     uint16_t version_major; /* 1 */

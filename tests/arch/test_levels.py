@@ -15,7 +15,20 @@ ALSO = {
     Path("kernels/levels.mk"),
     Path("scripts/emulate.py"),
 }
-SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".c", ".h", ".def", ".inc", ".mk", ".sh", ".toml"}
+SUFFIXES = {
+    ".py",
+    ".pyi",
+    ".pyx",
+    ".pxd",
+    ".pxi",
+    ".c",
+    ".h",
+    ".def",
+    ".inc",
+    ".mk",
+    ".sh",
+    ".toml",
+}
 
 
 def test_no_second_list_of_levels() -> None:

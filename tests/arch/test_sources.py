@@ -35,7 +35,7 @@ SUFFIXES = {
     "armtrain": {".py", ".pyi", ".typed", ".npz", ".gz", ".bin", ".txt", ".md", ".csv"},
     "boards": {".py", ".toml", ".md"},
     "docs": {".md", ".svg"},
-    "kernels": {".c", ".h", ".def", ".inc", ".mk", ".pyx", ".pxd"},
+    "kernels": {".c", ".h", ".def", ".inc", ".mk", ".pyx", ".pxd", ".pxi"},
     "scripts": {".py", ".sh", ".mk"},
     "tests": {".py", ".c", ".h", ".txt", ".json", ".npz", ".csv", ".md", ".plan", ".exp", ".toml"},
     # Machines in files: Linux names them.
@@ -81,6 +81,10 @@ def test_python_sizes() -> None:
             length = code_lines(node)
             if length > PYTHON_FUNCTION:
                 wrong.append(f"{path}:{node.lineno}: {node.name} has {length} lines")
+    for path in sources.under("kernels", ".pyx", ".pxd", ".pxi"):
+        lines = sources.text(path).count("\n")
+        if lines > PYTHON_FILE:
+            wrong.append(f"{path}: {lines} lines, at most {PYTHON_FILE}")
     assert not wrong, "\n".join(wrong)
 
 

@@ -455,54 +455,6 @@ static void lock_directory(void) {
     close(told[1]);
 }
 
-/* A checkpoint goes into the directory that the run holds, and into no other of its name. */
-static void held_directory(void) {
-    art_error err;
-    int fd;
-    bool locked;
-    art_engine *a = cnn_engine(1, 1, 4);
-    EXPECT(art_dir_make(in_dir("v"), &err) == ART_OK);
-    EXPECT_STATUS(art_dir_lock(in_dir("v"), &fd, &locked, &err), ART_OK, err, "");
-    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_OK, err, "");
-    EXPECT(symlink("v", in_dir("v-link")) == 0);
-    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v-link"), fd, 2, &err), ART_OK, err, "");
-    EXPECT(rename(in_dir("v"), in_dir("v-old")) == 0);
-    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_IO, err,
-                  "was removed or renamed while this run used it");
-    EXPECT(!file_exists(in_dir("v")));
-    EXPECT(mkdir(in_dir("v"), 0755) == 0);
-    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_IO, err,
-                  "was replaced by another one while this run used it");
-    EXPECT(count_names(in_dir("v"), "") == 2 && count_names(in_dir("v-old"), ".ckpt") == 1);
-    EXPECT(rmdir(in_dir("v")) == 0 && rename(in_dir("v-old"), in_dir("v")) == 0);
-    EXPECT_STATUS(art_checkpoint_save_held(a, in_dir("v"), fd, 2, &err), ART_OK, err, "");
-    close(fd);
-    art_engine_close(a);
-}
-
-/* A link with the name of the next file is replaced; what it points to belongs to somebody else. */
-static void foreign_links(void) {
-    static const char *const targets[] = {"../user", "nowhere", "."};
-    static const char file[] = "y/step-000000000000.ckpt";
-    art_error err;
-    bytes user;
-    struct stat info;
-    art_engine *a = cnn_engine(1, 1, 4);
-    EXPECT(art_dir_make(in_dir("y"), &err) == ART_OK);
-    write_bytes(in_dir("user"), "mine", 4);
-    for (size_t i = 0; i < sizeof targets / sizeof targets[0]; i++) {
-        unlink(in_dir(file));
-        EXPECT(symlink(targets[i], in_dir(file)) == 0);
-        EXPECT_STATUS(save(a, in_dir("y"), &err), ART_OK, err, "");
-        EXPECT(lstat(in_dir(file), &info) == 0 && S_ISREG(info.st_mode));
-        EXPECT(!file_exists(in_dir("y/nowhere")));
-        EXPECT_STATUS(load(a, in_dir("y"), &err), ART_OK, err, "");
-    }
-    read_file(in_dir("user"), &user);
-    EXPECT(user.n == 4 && memcmp(user.data, "mine", 4) == 0);
-    art_engine_close(a);
-}
-
 static unsigned mode_of(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 ? info.st_mode & 0777u : 0;
@@ -577,8 +529,6 @@ int main(void) {
     bad_places();
     fail_while_loading();
     lock_directory();
-    held_directory();
-    foreign_links();
     keep_modes();
     probe();
     storage_end();

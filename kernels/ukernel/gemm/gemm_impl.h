@@ -276,27 +276,20 @@ static void art_pixels_any(const art_gemm_pixels *t) {
     table[t->m - 1][(t->n - 1) / ART_GEMM_WIDTH](t);
 }
 
-static void art_depth_rows_any(const art_gemm_rows *t) {
-    static void (*const table[ART_DEPTH_NV])(const art_gemm_rows *, unsigned,
-                                             unsigned) = {ART_EACH_DEPTH(ART_DEPTH_ROWS_ENTRY)};
-    for (unsigned column = 0; column < t->n; column += ART_DEPTH_NV * ART_GEMM_WIDTH) {
-        unsigned left = t->n - column, last = (left - 1) / ART_GEMM_WIDTH;
-        last = last < ART_DEPTH_NV ? last : ART_DEPTH_NV - 1;
-        unsigned rest = left - last * ART_GEMM_WIDTH;
-        table[last](t, column, rest < ART_GEMM_WIDTH ? rest : ART_GEMM_WIDTH);
+/* As many vectors at once as a function has, the part of a vector with the last of them. */
+#define ART_DEPTH_ANY(task, ENTRY)                                                                 \
+    static void art_depth_##task##_any(const art_gemm_##task *t) {                                 \
+        static void (*const table[ART_DEPTH_NV])(const art_gemm_##task *, unsigned,                \
+                                                 unsigned) = {ART_EACH_DEPTH(ENTRY)};              \
+        for (unsigned column = 0; column < t->n; column += ART_DEPTH_NV * ART_GEMM_WIDTH) {        \
+            unsigned left = t->n - column, last = (left - 1) / ART_GEMM_WIDTH;                     \
+            last = last < ART_DEPTH_NV ? last : ART_DEPTH_NV - 1;                                  \
+            unsigned rest = left - last * ART_GEMM_WIDTH;                                          \
+            table[last](t, column, rest < ART_GEMM_WIDTH ? rest : ART_GEMM_WIDTH);                 \
+        }                                                                                          \
     }
-}
-
-static void art_depth_pixels_any(const art_gemm_pixels *t) {
-    static void (*const table[ART_DEPTH_NV])(const art_gemm_pixels *, unsigned,
-                                             unsigned) = {ART_EACH_DEPTH(ART_DEPTH_PIXELS_ENTRY)};
-    for (unsigned column = 0; column < t->n; column += ART_DEPTH_NV * ART_GEMM_WIDTH) {
-        unsigned left = t->n - column, last = (left - 1) / ART_GEMM_WIDTH;
-        last = last < ART_DEPTH_NV ? last : ART_DEPTH_NV - 1;
-        unsigned rest = left - last * ART_GEMM_WIDTH;
-        table[last](t, column, rest < ART_GEMM_WIDTH ? rest : ART_GEMM_WIDTH);
-    }
-}
+ART_DEPTH_ANY(rows, ART_DEPTH_ROWS_ENTRY)
+ART_DEPTH_ANY(pixels, ART_DEPTH_PIXELS_ENTRY)
 
 typedef float art_v4 __attribute__((vector_size(16)));
 typedef float art_v4u __attribute__((vector_size(16), aligned(4)));

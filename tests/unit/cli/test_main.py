@@ -132,7 +132,7 @@ def test_exhausted_memory_names_the_numbers(
         raise MemoryError
 
     monkeypatch.setattr(main_module.check, "run", fail)
-    monkeypatch.setattr(main_module, "getrlimit", lambda kind: (4096, 8192))
+    monkeypatch.setattr(main_module.resource, "getrlimit", lambda kind: (4096, 8192))
     assert main(["check", "f.plan"]) == 3
     err = capsys.readouterr().err
     assert re.search(r"has [1-9]\d+ bytes resident, at most [1-9]\d+; RLIMIT_AS is 4096 bytes", err)
