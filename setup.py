@@ -60,8 +60,8 @@ def extensions() -> list[Extension]:
         define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
         py_limited_api=LIMITED_API,
         extra_compile_args=["-O2", "-g0", "-fvisibility=hidden"],
-        # As in kernels.mk: the check of cross-built files reads symbols.
-        extra_link_args=["-Wl,--strip-debug" if CROSS else "-s", "-pthread"],
+        # As in kernels.mk: the check of cross-built files reads symbols, and their versions.
+        extra_link_args=["-Wl,--strip-debug" if CROSS else "-s", "-pthread", "-lm"],
     )
     return list(cythonize([engine], include_path=["kernels/cython"]))
 

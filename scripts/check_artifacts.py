@@ -70,6 +70,8 @@ ABIS = {
 PLATFORM = re.compile(r"(?:linux|manylinux_(\d+)_(\d+)|manylinux\w+?)_(?P<abi>[a-z]+\d*\w*)")
 
 
+# Python's own symbols have no versions; the stable interface stands for them.
+PYTHON_SYMBOL = re.compile(r"_?Py\w+")
 WHEEL_NAME = "NAME-VERSION-PYTHON-ABI-PLATFORM"
 
 Found = tuple[ElfFacts | None, list[str]]
@@ -108,6 +110,10 @@ def check_elf(facts: ElfFacts, abi: Abi, limit: Limit) -> Iterator[str]:
     for name in facts.needed:
         if not SYSTEM_LIBRARIES.fullmatch(name):
             yield f"needs {name}, which a board may not have"
+    strange = [name for name in facts.unversioned if not PYTHON_SYMBOL.fullmatch(name)]
+    if strange:
+        names = f"{', '.join(strange[:SHOWN])}{', ...' * (len(strange) > SHOWN)}"
+        yield f"needs {names} in no version: which library has it, and since when, is not said"
     if limit and facts.glibc and facts.glibc[0][0] > limit:
         newest, symbol = facts.glibc[0]
         yield f"needs glibc {dotted(newest)} (symbol {symbol}), allowed is {dotted(limit)}"

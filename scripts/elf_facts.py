@@ -64,6 +64,8 @@ class ElfFacts:
         Names of shared libraries.
     glibc : tuple of (version, symbol)
         Versions of glibc that it asks for, as numbers, newest first, with a symbol of each.
+    unversioned : tuple of str
+        Symbols that it needs from whoever has them, in any version.
     alignments : tuple of int
         Bytes, of the segments that are mapped.
     cpu_arch, hard_float : str, bool
@@ -76,6 +78,7 @@ class ElfFacts:
     interpreter: bool
     needed: tuple[str, ...]
     glibc: tuple[tuple[tuple[int, ...], str], ...]
+    unversioned: tuple[str, ...]
     alignments: tuple[int, ...]
     cpu_arch: str
     hard_float: bool
@@ -113,6 +116,23 @@ def _glibc(elf: ELFFile) -> tuple[tuple[tuple[int, ...], str], ...]:
                     names.setdefault(index, section.get_symbol(number).name)
     found = [(v, names.get(i, "?")) for i, v in versions.items()]
     return tuple(sorted(found, reverse=True))
+
+
+def _unversioned(elf: ELFFile) -> Iterator[str]:
+    """Yield the names of needed symbols without a version; weak ones may be absent."""
+    indices: list[object] = []
+    for section in elf.iter_sections():
+        if isinstance(section, GNUVerSymSection):
+            indices = [symbol.entry.ndx for symbol in section.iter_symbols()]
+    for section in elf.iter_sections():
+        if not isinstance(section, SymbolTableSection) or section.name != ".dynsym":
+            continue
+        for number, symbol in enumerate(section.iter_symbols()):
+            needed = symbol.entry.st_shndx == "SHN_UNDEF"
+            # Without the table of versions no symbol has one.
+            versioned = number < len(indices) and isinstance(indices[number], int)
+            if needed and not versioned and symbol.entry.st_info.bind == "STB_GLOBAL":
+                yield symbol.name
 
 
 def _arm_attributes(elf: ELFFile) -> dict[str, int]:
@@ -163,6 +183,7 @@ def read_elf(path: Path) -> ElfFacts:
                 interpreter=any(s.header.p_type == "PT_INTERP" for s in segments),
                 needed=tuple(_needed(elf)),
                 glibc=_glibc(elf),
+                unversioned=tuple(_unversioned(elf)),
                 alignments=tuple(
                     s.header.p_align for s in segments if s.header.p_type == "PT_LOAD"
                 ),

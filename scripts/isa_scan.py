@@ -29,6 +29,32 @@ SOURCES = frozenset(
 
 
 @dataclass(frozen=True)
+class Asked:
+    """Functions outside the project that find out at run time what the processor has.
+
+    Attributes
+    ----------
+    files, functions : str
+        Patterns of the source or object file, without its ending, and of the function: a name
+        alone is anybody's to take. GNU's linker names every object, LLVM's none that was assembled
+        by hand, which then bears the name of the object before it.
+    features : str
+        What they may use.
+    """
+
+    files: str
+    functions: str
+    features: str
+
+    def holds(self, instruction: Instruction) -> bool:
+        """Say whether an instruction is in one of them."""
+        return bool(
+            re.fullmatch(self.files, Path(instruction.file).stem)
+            and re.fullmatch(self.functions, instruction.function)
+        )
+
+
+@dataclass(frozen=True)
 class Isa:
     """An instruction set and what may go beyond it.
 
@@ -44,8 +70,7 @@ class Isa:
         Whose kernel levels the code may have.
     adds : Mapping
         What a level needs of the processor, as LLVM says it; empty: in the baseline.
-    asked : tuple of (pattern, features)
-        Functions outside the project that find out at run time what the processor has.
+    asked : tuple of Asked
     everything : str
         Features that name any instruction.
     """
@@ -55,7 +80,7 @@ class Isa:
     baseline: str
     architecture: str
     adds: Mapping[str, str]
-    asked: tuple[tuple[str, str], ...]
+    asked: tuple[Asked, ...]
     everything: str
 
     def levels(self) -> dict[str, str]:
@@ -102,10 +127,11 @@ AARCH64 = Isa(
     "aarch64",
     {"NEON": "", "VFPV4": ""},
     (
-        (r"__aarch64_(cas|swp|ld\w+?)\d+_\w+", "+lse"),
-        (r"__mem\w+_(a64fx|sve)", "+sve"),
-        (r"__libc_mtag_\w+|malloc\w*|calloc|realloc|free|_(int|mid)_\w+(\.\w+)*", "+mte"),
-        (r"_Unwind_\w+|uw_\w+|execute_stack_op", "+sve"),
+        Asked(r"(cas|swp|ld[a-z]+)_\d+_\d", r"__aarch64_(cas|swp|ld\w+?)\d+_\w+", "+lse"),
+        Asked(r"mem\w+_(a64fx|sve)", r"__mem\w+_(a64fx|sve)", "+sve"),
+        Asked(r"__mtag_\w+", r"__libc_mtag_\w+", "+mte"),
+        Asked("malloc", r"malloc\w*|calloc|realloc|free|_(int|mid)_\w+(\.\w+)*", "+mte"),
+        Asked("unwind-dw2", r"_Unwind_\w+|uw_\w+|execute_stack_op", "+sve"),
     ),
     "+all",
 )
@@ -116,8 +142,8 @@ ARMV7 = Isa(
     "arm",
     {"NEON": "+neon", "VFPV4": "+vfp4"},
     (
-        (r"__mem\w+_neon", "+neon"),
-        (r"__gnu_Unwind_(Save|Restore)_VFP_D_16_to_31", "+vfp3"),
+        Asked(r"mem\w+_neon", r"__mem\w+_neon", "+neon"),
+        Asked("libunwind", r"__gnu_Unwind_(Save|Restore)_VFP_D_16_to_31", "+vfp3"),
     ),
     A32_EVERYTHING,
 )
@@ -127,7 +153,8 @@ ARMV6 = Isa(
     "+v6k,+vfp2,+trustzone,-vfp3d16,-neon,-d32,-db,-v7",
     "armv6",
     {},
-    ((r"__a_(cas|barrier)_v7", "+db"),),
+    # Barriers alone, in any file: musl's are assembled by hand.
+    (Asked(r".*", r"__a_(cas|barrier)_v7", "+db"),),
     A32_EVERYTHING,
 )
 
@@ -198,10 +225,8 @@ def extra_features(isa: Isa, instruction: Instruction) -> str:
     for level, features in isa.levels().items():
         if own and Path(instruction.file).stem.endswith(f"_{level}"):
             return features
-    for pattern, features in isa.asked:
-        if not own and re.fullmatch(pattern, instruction.function):
-            return features
-    return ""
+    found = (asked.features for asked in isa.asked if not own and asked.holds(instruction))
+    return next(found, "")
 
 
 def scan(path: Path, isa: Isa, code: Code) -> list[Instruction]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from copy import deepcopy
 from typing import Any
@@ -19,7 +21,7 @@ from scripts.arm_loops import (
     stores,
     terms,
 )
-from scripts.arm_perf import ROOT, faults, flat
+from scripts.arm_perf import ROOT, STORED, faults, flat
 
 A64, A32 = ARCHITECTURES
 # As objdump prints it: a loop around two others, one with three terms, one with two and a spill.
@@ -126,3 +128,22 @@ def test_inner_loops_store_nothing(arch: Architecture, level: str) -> None:
     for name, found in kept.items():
         for loop in found:
             assert stores(arch, loop) == 0, f"{name}: {[i.name for i in loop]}"
+
+
+def test_the_page_says_what_is_stored() -> None:
+    """The table of inner loops in docs/arm-performance.md has the stored figures."""
+    text = (ROOT / "docs" / "arm-performance.md").read_text(encoding="utf-8")
+    loops = json.loads(STORED.read_text(encoding="utf-8"))["loops"]
+    name, figure = r"\| (?:`(\w+)` (\w+), (\w+) )?", r"([\d.]+) \|"
+    row = re.compile(rf"{name}\| Cortex-([^|(]+)[^|]*\|(?: [\d.]+ \|){{2}} {figure}")
+    loop, seen = "", 0
+    for level, kind, tile, cores, now in row.findall(text):
+        loop = f"{level} {kind}" if level else loop
+        assert tile in ("", loops[loop]["tile"])
+        for core in cores.strip().split(", "):
+            stored = loops[loop]["cycles_per_multiply_add"][f"cortex-{core.lower()}"]
+            assert abs(stored - float(now)) <= 0.0051, (
+                f"{loop} on {core}: {now}, stored is {stored}"
+            )
+            seen += 1
+    assert seen == sum(len(found["cycles_per_multiply_add"]) for found in loops.values())

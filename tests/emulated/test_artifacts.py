@@ -141,6 +141,23 @@ def test_instruction_above_the_declared_set_is_found(tmp_path: Path, fault: str)
 
 
 @pytest.mark.parametrize(
+    ("name", "assembly", "flags"),
+    [
+        ("malloc_x", "irg x0, x1", "-march=armv8.5-a+memtag"),
+        ("_Unwind_Fake", "cntb x0", "-march=armv8.2-a+sve"),
+    ],
+)
+def test_foreign_function_named_like_the_systems_is_found(
+    tmp_path: Path, name: str, assembly: str, flags: str
+) -> None:
+    """Only the system's own object may use what its functions ask for."""
+    code = function(assembly).replace("void f(", f"void {name}(")
+    library = compiled(tmp_path, A64, "foreign.c", code, *LIBRARY, flags)
+    (problem,) = check(wheel(tmp_path, library.read_bytes())).problems
+    assert f"in {name} (foreign.c)" in problem
+
+
+@pytest.mark.parametrize(
     ("compiler", "file", "assembly", "flags"),
     [
         (A64, "cpu.c", "fmla v0.4s, v1.4s, v2.4s", "-march=armv8-a"),

@@ -13,8 +13,11 @@ from scripts import check_artifacts, isa_scan
 from scripts.check_artifacts import check
 from scripts.elf_facts import Code, NotElfError, read_elf
 from scripts.isa_scan import (
+    AARCH64,
+    ARMV6,
     ARMV7,
     Instruction,
+    Isa,
     NoDisassemblerError,
     encoding_of,
     extra_features,
@@ -198,21 +201,48 @@ def test_encodings_are_in_the_order_of_the_file() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "file", "features"),
+    ("isa", "function", "file", "features"),
     [
-        ("art_rows_4x2", "gemm_neonv4_a32.c", "+neon,+vfp4"),
-        ("art_rows_4x2", "gemm_neon_a32.c", "+neon"),
-        ("art_rows_4x2", "gemm_c.c", ""),
-        ("art_rows_4x2", "gemm_neon_a32.o", ""),
-        ("__memcpy_neon", "memcpy_neon.o", "+neon"),
-        ("__memcpy_neon", "cpu.c", ""),
-        ("memcpy", "memcpy.o", ""),
+        (ARMV7, "art_rows_4x2", "gemm_neonv4_a32.c", "+neon,+vfp4"),
+        (ARMV7, "art_rows_4x2", "gemm_neon_a32.c", "+neon"),
+        (ARMV7, "art_rows_4x2", "gemm_c.c", ""),
+        (ARMV7, "art_rows_4x2", "gemm_neon_a32.o", ""),
+        (ARMV7, "__memcpy_neon", "memcpy_neon.o", "+neon"),
+        (ARMV7, "__memcpy_neon", "foreign.o", ""),
+        (ARMV7, "__memcpy_neon", "cpu.c", ""),
+        (ARMV7, "memcpy", "memcpy.o", ""),
+        (AARCH64, "malloc", "malloc.o", "+mte"),
+        (AARCH64, "malloc_x", "foreign.o", ""),
+        (AARCH64, "malloc_x", "", ""),
+        (AARCH64, "_Unwind_GetGR", "unwind-dw2.o", "+sve"),
+        (AARCH64, "_Unwind_Fake", "foreign.c", ""),
+        (AARCH64, "__aarch64_cas8_acq_rel", "cas_8_4.o", "+lse"),
+        (AARCH64, "__aarch64_cas8_acq_rel", "foreign.o", ""),
+        (ARMV6, "__a_cas_v7", "scalbnl.c", "+db"),
     ],
 )
-def test_who_may_use_more(function: str, file: str, features: str) -> None:
+def test_who_may_use_more(isa: Isa, function: str, file: str, features: str) -> None:
     """Files of a level, and functions outside the project that ask the processor first."""
     instruction = Instruction(0, function, file, "t", b"", "")
-    assert extra_features(ARMV7, instruction) == features
+    assert extra_features(isa, instruction) == features
+
+
+def test_needed_symbol_without_a_version_is_found(tmp_path: Path) -> None:
+    """The C library's have versions, Python's have none, weak ones may be absent."""
+    code = (
+        "#include <stdlib.h>\nsize_t strlcpy_elsewhere(void); void PyMem_Free(void *);\n"
+        "void absent(void) __attribute__((weak));\n"
+        "size_t f(void *p) { if (absent) absent(); PyMem_Free(p); free(p);\n"
+        "return strlcpy_elsewhere(); }\n"
+    )
+    (tmp_path / "f.c").write_text(code)
+    command = ["cc", "-shared", "-fPIC", "f.c", "-o", "f.so"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    facts = read_elf(tmp_path / "f.so")
+    assert set(facts.unversioned) == {"strlcpy_elsewhere", "PyMem_Free"}
+    abi = check_artifacts.Abi(facts.machine, (), 4096, None)
+    (problem,) = check_artifacts.check_elf(facts, abi, None)
+    assert "needs strlcpy_elsewhere in no version" in problem
 
 
 def test_missing_decoder_is_named_with_its_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -107,51 +107,58 @@ ART_INLINE float art_factor_across(const art_vf *x, unsigned r, unsigned m) {
     return r < ART_GEMM_WIDTH ? x[0][r] : x[1][r + ART_GEMM_WIDTH - m];
 }
 
-/* The operands of four pixels, of at least four rows. The fences keep the addresses' loads in
- * front of what needs them. */
-ART_INLINE void art_load_across(art_group *g, const float *const *x_of, const uint32_t *row_of,
-                                size_t offset, const float *b, unsigned m, unsigned nv) {
-    const float *x[ART_GROUP], *row[ART_GROUP];
-    uint32_t at[ART_GROUP];
+/* The operands of four pixels, of at least four rows. */
+ART_INLINE void art_load_across(art_group *g, const char *const *x, const float *const *row,
+                                size_t first, size_t last, unsigned m, unsigned nv) {
 #pragma GCC unroll 4
     for (unsigned k = 0; k < ART_GROUP; k++) {
-        x[k] = x_of[k];
-    }
-#pragma GCC unroll 4
-    for (unsigned k = 0; k < ART_GROUP; k++) {
-        at[k] = row_of[k];
-    }
-    ART_FENCE();
-#pragma GCC unroll 4
-    for (unsigned k = 0; k < ART_GROUP; k++) {
-        x[k] += offset;
-        row[k] = b + at[k];
-        ART_PIN(x[k]);
-        ART_PIN(row[k]);
-    }
-#pragma GCC unroll 4
-    for (unsigned k = 0; k < ART_GROUP; k++) {
-        g->factors[2 * k] = art_load(x[k]);
+        g->factors[2 * k] = art_load((const float *)(x[k] + first));
         if (m > ART_GEMM_WIDTH) {
-            g->factors[2 * k + 1] = art_load(x[k] + m - ART_GEMM_WIDTH);
+            g->factors[2 * k + 1] = art_load((const float *)(x[k] + last));
         }
         art_load_row(g->b[k], row[k], nv);
+        ART_FENCE();
     }
-    ART_FENCE();
 }
 
-/* Whole groups of pixels, of at least four rows; returns the pixels that were added. */
+/* Whole groups of pixels, of at least four rows; returns the pixels that were added. With `first`
+ * and `last`, the bytes from every x to its first and last four rows, in registers, no address of a
+ * factor is computed. The fences keep the loads of addresses in front of what needs them, and what
+ * stands between them fills the wait. */
 ART_INLINE unsigned art_groups_across(art_vf acc[][ART_GEMM_NV], const art_gemm_pixels *t,
                                       unsigned m, unsigned nv) {
-    const float *const *x = t->x, *const b = t->b;
-    const uint32_t *row = t->row;
-    const size_t offset = t->offset;
+    const float *const *x_of = t->x, *const b = t->b;
+    const uint32_t *row_of = t->row;
     const unsigned groups = t->pixels / ART_GROUP;
-    for (unsigned left = groups; left > 0; left--) {
+    size_t first = t->offset * sizeof(float), last = first + (m - ART_GEMM_WIDTH) * sizeof(float);
+    ART_PIN(first);
+    ART_PIN(last);
+    for (size_t left = groups; left > 0;) {
+        const char *x[ART_GROUP];
+        const float *row[ART_GROUP];
+        uint32_t at[ART_GROUP];
         art_group g;
-        art_load_across(&g, x, row, offset, b, m, nv);
-        x += ART_GROUP;
-        row += ART_GROUP;
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < ART_GROUP; k++) {
+            at[k] = row_of[k];
+        }
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < ART_GROUP; k++) {
+            x[k] = (const char *)x_of[k];
+        }
+        ART_FENCE();
+        left--;
+        ART_PIN(left);
+        row_of += ART_GROUP;
+        ART_PIN(row_of);
+        x_of += ART_GROUP;
+        ART_PIN(x_of);
+#pragma GCC unroll 4
+        for (unsigned k = 0; k < ART_GROUP; k++) {
+            row[k] = b + at[k];
+            ART_PIN(row[k]);
+        }
+        art_load_across(&g, x, row, first, last, m, nv);
 #pragma GCC unroll 4
         for (unsigned k = 0; k < ART_GROUP; k++) {
 #pragma GCC unroll 8
