@@ -7,17 +7,17 @@ sums never depend on scheduling. The same holds for parameters that several laye
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from armtrain.ir.graph import BatchNorm2dAttrs, Conv2dAttrs, DropoutAttrs, Node, NodeKind
+from armtrain.ir.graph import Node, NodeKind
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Layout, Role, Step, TensorId
 from armtrain.passes.emit import Place
-from armtrain.passes.forward import Forward, conv_attrs, dropout_attrs, pool_attrs
+from armtrain.passes.forward import Forward
 
-__all__ = ["Backward", "LayerGradients", "backward_of"]
+__all__ = ["Backward", "BackwardRule", "LayerGradients", "backward_of"]
 
 Use = tuple[int, int]
 """(consumer id, input position): one use of a value."""
@@ -45,8 +45,11 @@ class LayerGradients:
 class Backward:
     """Visits nodes last to first and collects their gradients."""
 
-    def __init__(self, fwd: Forward, output_gradient: TensorId) -> None:
+    def __init__(
+        self, fwd: Forward, rules: Mapping[NodeKind, BackwardRule], output_gradient: TensorId
+    ) -> None:
         self.fwd = fwd
+        self._rules = rules
         self.group = LayerGradients()
         self._uses = fwd.graph.consumers()
         self._trained = {p.name for p in fwd.graph.params if p.trained}
@@ -62,7 +65,7 @@ class Backward:
         """Return the backward steps of `node`; every later node has been visited."""
         self.group = LayerGradients()
         if self.fwd.needs[node.id] and node.kind != NodeKind.INPUT:
-            _RULES[node.kind](self, node, node.attrs)
+            self._rules[node.kind](self, node, node.attrs)
         return self.group
 
     def gradient(self, node: Node) -> TensorId:
@@ -161,131 +164,23 @@ class Backward:
                 total = result
             self.group.complete.append((param, total))
 
-
-def _dense(grad_w: OpCode, grad_x: OpCode) -> Callable[[Backward, Node, Any], None]:
-    """Return the rule of a layer with weight and bias."""
-
-    def rule(back: Backward, node: Node, attrs: Any) -> None:
-        emitter, dy = back.fwd.emitter, back.gradient(node)
-        values = conv_attrs(attrs) if isinstance(attrs, Conv2dAttrs) else None
-        x = back.fwd.source(node)
-        dw, db = back.param_gradient(node, "weight"), back.param_gradient(node, "bias")
-        if dw is not None or db is not None:
-            place = back.place(node, "CG")
-            back.group.gradient.append(
-                emitter.step(grad_w, place, values, x=x, dy=dy, dw=dw, db=db)
-            )
-            back.finish_params(node)
-        dx = back.input_gradient(node)
-        if dx is not None:
-            w, place = back.fwd.param(node, "weight"), back.place(node, "CD")
-            back.group.derivative.append(emitter.step(grad_x, place, values, dy=dy, w=w, dx=dx))
-        back.contribute(node, dx)
-
-    return rule
+    def one_step(self, node: Node, op: OpCode, attrs: Any = None, **slots: Any) -> None:
+        """Append the one step of a layer without parameters."""
+        dx = self.input_gradient(node)
+        slots |= {"dy": self.gradient(node), "dx": dx}
+        step = self.fwd.emitter.step(op, self.place(node, "CD"), attrs, **slots)
+        self.group.derivative.append(step)
+        self.contribute(node, dx)
 
 
-def _one_step(back: Backward, node: Node, op: OpCode, **slots: Any) -> None:
-    """Append the one step of a layer without parameters; `attrs` is taken out of `slots`."""
-    attrs = slots.pop("attrs", None)
-    dx = back.input_gradient(node)
-    slots |= {"dy": back.gradient(node), "dx": dx}
-    back.group.derivative.append(back.fwd.emitter.step(op, back.place(node, "CD"), attrs, **slots))
-    back.contribute(node, dx)
+BackwardRule = Callable[[Backward, Node, Any], None]
+"""Appends the backward steps of one node to `back.group` and contributes to its inputs."""
 
 
-def _activation(op: OpCode) -> Callable[[Backward, Node, Any], None]:
-    """Return the rule of an activation whose derivative follows from its value."""
-
-    def rule(back: Backward, node: Node, attrs: Any) -> None:
-        _one_step(back, node, op, y=back.fwd.value(node.id))
-
-    return rule
-
-
-def _maxpool(back: Backward, node: Node, attrs: Any) -> None:
-    """Scatter to the places of the maxima."""
-    (idx,) = back.fwd.saved[node.id]
-    _one_step(back, node, OpCode.MAXPOOL2D_GRAD, attrs=pool_attrs(attrs), idx=idx)
-
-
-def _avgpool(back: Backward, node: Node, attrs: Any) -> None:
-    """Spread over the window."""
-    _one_step(back, node, OpCode.AVGPOOL2D_GRAD, attrs=pool_attrs(attrs))
-
-
-def _dropout(back: Backward, node: Node, attrs: DropoutAttrs) -> None:
-    """Apply the same mask, or nothing."""
-    if back.fwd.passes_through(node):
-        back.contribute(node, back.passed(node))
-    else:
-        _one_step(back, node, OpCode.DROPOUT_GRAD, attrs=dropout_attrs(node, attrs))
-
-
-def _flatten(back: Backward, node: Node, attrs: Any) -> None:
-    """Pass the same bytes on."""
-    back.contribute(node, back.passed(node))
-
-
-def _to_nchw(back: Backward, node: Node, attrs: Any) -> None:
-    """Bring the gradient back into arena order."""
-    dims, layout = back.fwd.image_layout(node.inputs[0])
-    dx, dy = back.derivative(back.contribution_name(node), dims, layout), back.gradient(node)
-    op, place = OpCode.NCHW_TO_NHWC, back.place(node, "CD")
-    back.group.derivative.append(back.fwd.emitter.step(op, place, x=dy, y=dx))
-    back.contribute(node, dx)
-
-
-def _add(back: Backward, node: Node, attrs: Any) -> None:
-    """Pass the same tensor to every operand that needs it; nothing is copied."""
-    dy = back.passed(node)
-    for position, source in enumerate(node.inputs):
-        back.contribute(node, dy if back.fwd.needs[source] else None, position)
-
-
-def _batchnorm(back: Backward, node: Node, attrs: BatchNorm2dAttrs) -> None:
-    """Parameters and input in one step."""
-    fwd, dx = back.fwd, back.input_gradient(node)
-    slots = {
-        "dgamma": back.param_gradient(node, "weight"),
-        "dbeta": back.param_gradient(node, "bias"),
-        "gamma": fwd.param(node, "weight"),
-        "dy": back.gradient(node),
-        "dx": dx,
-    }
-    reads_x = attrs.training or slots["dgamma"] is not None
-    slots["x"] = fwd.source(node) if reads_x else None
-    trains = slots["dgamma"] is not None or slots["dbeta"] is not None
-    place = back.place(node, "CG" if trains else "CD")
-    if attrs.training:
-        slots["save_mean"], slots["save_invstd"] = fwd.saved[node.id]
-        step = fwd.emitter.step(OpCode.BATCHNORM2D_GRAD, place, None, **slots)
-    else:
-        slots["mean"] = fwd.param(node, "running_mean")
-        slots["var"] = fwd.param(node, "running_var")
-        step = fwd.emitter.step(OpCode.BATCHNORM2D_EVAL_GRAD, place, {"eps": attrs.eps}, **slots)
-    back.group.gradient.append(step)
-    back.finish_params(node)
-    back.contribute(node, dx)
-
-
-_RULES: dict[NodeKind, Callable[[Backward, Node, Any], None]] = {
-    NodeKind.LINEAR: _dense(OpCode.LINEAR_GRAD_W, OpCode.LINEAR_GRAD_X),
-    NodeKind.CONV2D: _dense(OpCode.CONV2D_GRAD_W, OpCode.CONV2D_GRAD_X),
-    NodeKind.MAXPOOL2D: _maxpool,
-    NodeKind.AVGPOOL2D: _avgpool,
-    NodeKind.BATCHNORM2D: _batchnorm,
-    NodeKind.RELU: _activation(OpCode.RELU_GRAD),
-    NodeKind.TANH: _activation(OpCode.TANH_GRAD),
-    NodeKind.DROPOUT: _dropout,
-    NodeKind.FLATTEN: _flatten,
-    NodeKind.ADD: _add,
-    NodeKind.TO_NCHW: _to_nchw,
-}
-
-
-def backward_of(fwd: Forward, output_gradient: TensorId) -> list[LayerGradients]:
+def backward_of(
+    fwd: Forward, rules: Mapping[NodeKind, BackwardRule], output_gradient: TensorId
+) -> list[LayerGradients]:
     """Return the backward steps of every node, by node id."""
-    back = Backward(fwd, output_gradient)
+    back = Backward(fwd, rules, output_gradient)
     visited = [back.visit(node) for node in reversed(fwd.graph.nodes)]
     return visited[::-1]

@@ -20,6 +20,7 @@ from armtrain.nn.trace import trace
 from armtrain.optim import Optimizer
 from armtrain.passes.autodiff import backward_of
 from armtrain.passes.emit import Emitter
+from armtrain.passes.families import BACKWARD_RULES, FORWARD_RULES
 from armtrain.passes.forward import Forward, emit_forward
 from armtrain.passes.freeze import freeze, needs_gradient
 from armtrain.passes.inplace import share_storages
@@ -98,9 +99,9 @@ def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
     """Return the steps of a training step."""
     emitter = fwd.emitter
     updates = Updates(emitter, fwd.params, settings.optimizers)
-    forward = emit_forward(fwd)
+    forward = emit_forward(fwd, FORWARD_RULES)
     loss, output_gradient = emit_train_loss(fwd, settings.loss)
-    gradients = backward_of(fwd, output_gradient)
+    gradients = backward_of(fwd, BACKWARD_RULES, output_gradient)
     clipping = None
     if settings.clip_norm is not None:
         clipping = Clipping(emitter, settings.clip_norm, tuple(settings.optimizers))
@@ -116,7 +117,7 @@ def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
 
 def _inference_phase(fwd: Forward, loss: Loss | None) -> tuple[Step, ...]:
     """Return the steps of an evaluation (with a loss) or a prediction (without)."""
-    steps = tuple(step for layer in emit_forward(fwd) for step in layer)
+    steps = tuple(step for layer in emit_forward(fwd, FORWARD_RULES) for step in layer)
     return steps if loss is None else (*steps, emit_eval_loss(fwd, loss))
 
 

@@ -1,0 +1,70 @@
+"""Windows over images without parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from armtrain.dtypes import DType
+from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Node, NodeKind
+from armtrain.ir.ops import OpCode
+from armtrain.ir.program import Role, Step
+from armtrain.passes.autodiff import Backward, BackwardRule
+from armtrain.passes.forward import Forward, ForwardRule
+
+__all__ = ["BACKWARD", "FORWARD"]
+
+
+def _pool_attrs(attrs: MaxPool2dAttrs | AvgPool2dAttrs) -> dict[str, int | float]:
+    """Return the attributes of pooling steps."""
+    values: dict[str, int | float] = {
+        "kernel_h": attrs.kernel[0],
+        "kernel_w": attrs.kernel[1],
+        "stride_h": attrs.stride[0],
+        "stride_w": attrs.stride[1],
+        "pad_h": attrs.padding[0],
+        "pad_w": attrs.padding[1],
+    }
+    if isinstance(attrs, MaxPool2dAttrs):
+        return {**values, "dil_h": attrs.dilation[0], "dil_w": attrs.dilation[1]}
+    return {**values, "count_include_pad": int(attrs.count_include_pad)}
+
+
+def _maxpool(fwd: Forward, node: Node, attrs: MaxPool2dAttrs) -> list[Step]:
+    """Keep the places of the maxima if the gradient must find them."""
+    x, y, idx = fwd.source(node), fwd.result(node), None
+    if fwd.source_needs(node):
+        dims, layout = fwd.layout(node.id)
+        idx = fwd.emitter.tensor(
+            f"{node.name}.idx", Role.SAVED, dims, layout=layout, dtype=DType.U8, batched=True
+        )
+        fwd.saved[node.id] = (idx,)
+    op = OpCode.MAXPOOL2D_FWD
+    return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(attrs), x=x, y=y, idx=idx)]
+
+
+def _avgpool(fwd: Forward, node: Node, attrs: AvgPool2dAttrs) -> list[Step]:
+    """Window mean."""
+    op, x = OpCode.AVGPOOL2D_FWD, fwd.source(node)
+    return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(attrs), x=x, y=fwd.result(node))]
+
+
+def _maxpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
+    """Scatter to the places of the maxima."""
+    (idx,) = back.fwd.saved[node.id]
+    back.one_step(node, OpCode.MAXPOOL2D_GRAD, attrs=_pool_attrs(attrs), idx=idx)
+
+
+def _avgpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
+    """Spread over the window."""
+    back.one_step(node, OpCode.AVGPOOL2D_GRAD, attrs=_pool_attrs(attrs))
+
+
+FORWARD: dict[NodeKind, ForwardRule] = {
+    NodeKind.MAXPOOL2D: _maxpool,
+    NodeKind.AVGPOOL2D: _avgpool,
+}
+
+BACKWARD: dict[NodeKind, BackwardRule] = {
+    NodeKind.MAXPOOL2D: _maxpool_gradient,
+    NodeKind.AVGPOOL2D: _avgpool_gradient,
+}
