@@ -188,5 +188,5 @@ golden: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## rewrite tests/golden (TORCH_PYT
 	$(TORCH_PYTHON) scripts/make_goldens.py
 
 clean: ## remove everything that was built; .venv stays
-	rm -rf build dist armtrain.egg-info armtrain/_engine*.so kernels/cython/_engine.c
+	rm -rf build dist armtrain.egg-info armtrain/_*.so kernels/cython/_*.c
 	rm -f $(VENV)/.stamp-ext

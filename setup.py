@@ -53,17 +53,20 @@ def extensions() -> list[Extension]:
     """Return the extension modules, translated by Cython."""
     from Cython.Build import cythonize
 
-    engine = Extension(
-        "armtrain._engine",
-        ["kernels/cython/_engine.pyx"],
-        include_dirs=["kernels", "kernels/include"],
-        define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
-        py_limited_api=LIMITED_API,
-        extra_compile_args=["-O2", "-g0", "-fvisibility=hidden"],
-        # As in kernels.mk: the check of cross-built files reads symbols, and their versions.
-        extra_link_args=["-Wl,--strip-debug" if CROSS else "-s", "-pthread", "-lm"],
-    )
-    return list(cythonize([engine], include_path=["kernels/cython"]))
+    modules = [
+        Extension(
+            f"armtrain.{name}",
+            [f"kernels/cython/{name}.pyx"],
+            include_dirs=["kernels", "kernels/include"],
+            define_macros=[("Py_LIMITED_API", "0x030B0000")] if LIMITED_API else [],
+            py_limited_api=LIMITED_API,
+            extra_compile_args=["-O2", "-g0", "-fvisibility=hidden"],
+            # As in kernels.mk: the check of cross-built files reads symbols, and their versions.
+            extra_link_args=["-Wl,--strip-debug" if CROSS else "-s", "-pthread", "-lm"],
+        )
+        for name in ("_engine", "_packer")
+    ]
+    return list(cythonize(modules, include_path=["kernels/cython"]))
 
 
 setup(

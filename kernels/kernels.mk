@@ -66,7 +66,7 @@ CONTRACT_FUSE = -ffp-contract=fast -fexpensive-optimizations
 include kernels/levels.mk
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
 
-SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/ops/*.c kernels/engine/*.c))
+SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/pack/*.c kernels/ops/*.c kernels/engine/*.c))
 SOURCES_REF = $(sort $(wildcard kernels/ref/*.c))
 SOURCES_GEMM = $(foreach l,$(LEVELS),$(sort $(wildcard kernels/ukernel/gemm/*_$(l).c)))
 SOURCES_VEC = $(foreach l,$(LEVELS),$(sort $(wildcard kernels/ukernel/vec/*_$(l).c)))

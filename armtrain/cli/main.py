@@ -22,6 +22,7 @@ from armtrain.cli import (
     doctor,
     evaluate,
     inspect,
+    pack,
     plan,
     predict,
     train,
@@ -36,7 +37,20 @@ from armtrain.runtime.measure import read_memory
 
 __all__ = ["build_parser", "main"]
 
-VERBS = (demo, plan, inspect, check, train, evaluate, predict, convert_data, boards, doctor, bench)
+VERBS = (
+    demo,
+    plan,
+    inspect,
+    check,
+    train,
+    evaluate,
+    predict,
+    convert_data,
+    pack,
+    boards,
+    doctor,
+    bench,
+)
 _TRACEBACK = "ARMTRAIN_TRACEBACK"
 _OFF = ("", "0", "false", "no", "off")
 

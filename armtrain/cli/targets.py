@@ -38,6 +38,8 @@ _READ = (
     ("data", "--data", _spec),
     ("validation", "--validation", _spec),
     ("weights", "--weights", _path),
+    ("buffers", "BUFFERS.csv", _path),
+    ("check", "--check", _path),
 )
 # The third: does the whole file appear at the end, as `atomic_writer` makes it?
 _WRITTEN = (

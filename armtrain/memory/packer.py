@@ -1,8 +1,12 @@
-"""The packer: reduce the problem, try greedy orders, repair, then search completely.
+"""The packer: reduce the problem, try greedy orders, then search.
 
 Buffers that are live always lie at the bottom, which loses nothing. Times at which no other
 buffer is live cut the rest into parts that are packed on their own. A part is finished as soon
-as it fits under the lower bound of the whole.
+as it fits under the lower bound of the whole, or under the capacity that was asked for.
+
+Searches are complete, and short first: one rank after another, then many ranks with noise, then
+long ones that halve the gap between what is proved impossible and what is found. Their effort is
+counted in placements, so that the result is the same on every host.
 """
 
 from __future__ import annotations
@@ -15,16 +19,19 @@ from math import gcd
 from armtrain.memory.bounds import lower_bound
 from armtrain.memory.greedy import ORDERS, Placer
 from armtrain.memory.problem import Buffer, Problem, Solution
-from armtrain.memory.search import RANKS, Outcome, exact, repair
+from armtrain.memory.ranks import RANKS, Ranks
+from armtrain.memory.search import Outcome, exact
+from armtrain.memory.sections import Sections
 
 __all__ = ["NODE_LIMIT", "pack"]
 
 NODE_LIMIT = 60_000
 """Default effort in buffer placements: a few seconds of pure Python at most."""
 
-_TRY_NODES = 2_000  # for each rank of the complete search at the target
-_REPAIR_SHARE = 0.5  # of the nodes that are left, the rest is for closing the gap
-_EXACT_BUFFERS = 400  # the complete search recurses once per buffer
+_TRIES = (2_000, 16_000, 128_000)  # nodes for each fixed rank, round by round
+_TRY_SHARE = 8  # a try may not take more than this part of the nodes that are left
+_SHAKEN_NODES = 5_000  # for each rank with noise
+_SHAKEN_SHARE = 2  # the part of the nodes that are left; the rest is for closing the gap
 
 
 @dataclass(frozen=True)
@@ -38,29 +45,35 @@ class _Packing:
     nodes: int
 
 
-def pack(problem: Problem, *, node_limit: int = NODE_LIMIT) -> Solution:
+def pack(
+    problem: Problem, *, capacity: int | None = None, node_limit: int = NODE_LIMIT
+) -> Solution:
     """Place all buffers so that live ones never overlap, as low as the effort allows.
 
     Parameters
     ----------
     problem : Problem
+    capacity : int, optional
+        Height that is low enough; the least one by default.
     node_limit : int
         Buffer placements that the searches may try; the result depends on nothing else.
 
     Returns
     -------
     Solution
-        Its height equals its lower bound unless the searches failed to reach that.
+        Its height is at most the capacity, or equal to the lower bound, unless the searches
+        failed to reach that.
     """
     buffers = problem.buffers
     if not buffers:
         return Solution((), 0, 0, 0, "empty", 0)
     bound = lower_bound(buffers)
+    target = bound if capacity is None else max(bound, capacity)
     offsets = [0] * len(buffers)
     base, rest = _place_permanent(buffers, offsets)
     results = []
     for part in _parts(buffers, rest):
-        packed = _pack_part([buffers[i] for i in part], bound - base, node_limit)
+        packed = _pack_part([buffers[i] for i in part], target - base, node_limit)
         node_limit = max(0, node_limit - packed.nodes)
         for index, offset in zip(part, packed.offsets, strict=True):
             offsets[index] = base + offset
@@ -103,24 +116,19 @@ def _pack_part(buffers: list[Buffer], capacity: int, node_limit: int) -> _Packin
     """Pack one part to `capacity` if possible, in units of the sizes' common divisor."""
     unit = reduce(gcd, (b.size for b in buffers))
     small = [replace(b, size=b.size // unit) for b in buffers]
-    bound = lower_bound(small)
-    target = max(bound, capacity // unit)
-    placer = Placer(small)
-    best, order = _portfolio(placer, small, target)
-    best = replace(best, proved=bound, nodes=placer.nodes)
-    for stage in (_tried, _repaired, _bisected):
-        if best.height > max(target, best.proved) and best.nodes < node_limit:
-            best = stage(placer, small, best, order, target, node_limit)
+    part = _Part(small, max(lower_bound(small), capacity // unit), node_limit)
+    for stage in (_Part.try_fixed_ranks, _Part.shake_ranks, _Part.close_gap):
+        if not part.is_done():
+            stage(part)
+    best = part.best
     offsets = [offset * unit for offset in best.offsets]
-    return _Packing(offsets, best.height * unit, best.proved * unit, best.method, best.nodes)
+    return replace(best, offsets=offsets, height=best.height * unit, proved=best.proved * unit)
 
 
-def _portfolio(
-    placer: Placer, buffers: Sequence[Buffer], target: int
-) -> tuple[_Packing, list[int]]:
-    """Return the best packing of the greedy orders and the order that made it."""
+def _portfolio(buffers: Sequence[Buffer], target: int) -> _Packing:
+    """Return the best packing of the greedy orders."""
+    placer = Placer(buffers)
     best: _Packing | None = None
-    best_order: list[int] = []
     for name, key in ORDERS.items():
         ranks = [key(b) for b in buffers]
         order = sorted(range(len(buffers)), key=ranks.__getitem__)
@@ -129,68 +137,75 @@ def _portfolio(
             height = placer.height(offsets)
             if best is None or height < best.height:
                 kind = "best-fit" if best_fit else "first-fit"
-                best, best_order = _Packing(offsets, height, 0, f"{kind}:{name}", 0), order
+                best = _Packing(offsets, height, 0, f"{kind}:{name}", 0)
             if best.height <= target:
-                return best, best_order
+                return replace(best, nodes=placer.nodes)
     assert best is not None
-    return best, best_order
+    return replace(best, nodes=placer.nodes)
 
 
-def _searched(
-    buffers: Sequence[Buffer], best: _Packing, capacity: int, node_limit: int, rank: str
-) -> tuple[Outcome, _Packing]:
-    """Search completely for `capacity`; return the outcome and what is known then."""
-    if len(buffers) > _EXACT_BUFFERS:
-        return Outcome.LIMIT, best
-    outcome, offsets, nodes = exact(buffers, capacity, node_limit, rank)
-    best = replace(best, nodes=best.nodes + nodes)
-    if outcome is Outcome.FOUND:
-        height = max(o + b.size for o, b in zip(offsets, buffers, strict=True))
-        best = replace(best, offsets=offsets, height=height, method=f"exact:{rank}")
-    elif outcome is Outcome.INFEASIBLE:
-        best = replace(best, proved=max(best.proved, capacity + 1))
-    return outcome, best
+class _Part:
+    """One part that is being packed: what is known, and the stages that find out more."""
 
+    def __init__(self, buffers: Sequence[Buffer], target: int, node_limit: int) -> None:
+        self.buffers, self.target, self.node_limit = buffers, target, node_limit
+        self.best = replace(_portfolio(buffers, target), proved=lower_bound(buffers))
+        self.sections = Sections.of(buffers)
+        self.ranks = Ranks(buffers, self.sections)
 
-def _tried(
-    placer: Placer, buffers: Sequence[Buffer], best: _Packing, order: list[int], target: int,
-    node_limit: int,
-) -> _Packing:  # fmt: skip
-    """Give every rank of the complete search a short try at the target."""
-    for rank in RANKS:
-        quota = min(_TRY_NODES, node_limit - best.nodes)
-        outcome, best = _searched(buffers, best, target, quota, rank)
-        if outcome is not Outcome.LIMIT:
-            break
-    return best
+    @property
+    def left(self) -> int:
+        """Nodes that may still be spent."""
+        return max(0, self.node_limit - self.best.nodes)
 
+    def is_done(self) -> bool:
+        """Return whether it is low enough, or nothing can or may be done."""
+        return self.best.height <= max(self.target, self.best.proved) or not self.left
 
-def _repaired(
-    placer: Placer, buffers: Sequence[Buffer], best: _Packing, order: list[int], target: int,
-    node_limit: int,
-) -> _Packing:  # fmt: skip
-    """Reorder the best greedy packing for a share of the nodes."""
-    quota = int((node_limit - best.nodes) * _REPAIR_SHARE)
-    before = placer.nodes
-    offsets, height = repair(placer, order, target, before + quota)
-    best = replace(best, nodes=best.nodes + placer.nodes - before)
-    if height < best.height:
-        return replace(best, offsets=offsets, height=height, method="repair")
-    return best
+    def search(self, capacity: int, nodes: int, rank: Sequence[int], method: str) -> Outcome:
+        """Search completely for `capacity` and keep what is found or proved."""
+        nodes = min(nodes, self.left)
+        outcome, offsets, spent = exact(self.sections, capacity, nodes, rank)
+        best = replace(self.best, nodes=self.best.nodes + spent)
+        if outcome is Outcome.FOUND:
+            height = max(o + b.size for o, b in zip(offsets, self.buffers, strict=True))
+            best = replace(best, offsets=offsets, height=height, method=method)
+        elif outcome is Outcome.INFEASIBLE:
+            best = replace(best, proved=max(best.proved, capacity + 1))
+        self.best = best
+        return outcome
 
+    def try_fixed_ranks(self) -> None:
+        """Give every fixed rank short tries at the target."""
+        for nodes in _TRIES:
+            for name in RANKS:
+                if nodes > self.left // _TRY_SHARE:
+                    return
+                outcome = self.search(self.target, nodes, self.ranks.fixed(name), f"exact:{name}")
+                if outcome is not Outcome.LIMIT:
+                    return
 
-def _bisected(
-    placer: Placer, buffers: Sequence[Buffer], best: _Packing, order: list[int], target: int,
-    node_limit: int,
-) -> _Packing:  # fmt: skip
-    """Halve the gap between the proved bound and the best height by complete searches."""
-    low = max(best.proved, target)
-    while low < best.height and best.nodes < node_limit:
-        capacity = (low + best.height - 1) // 2
-        quota = max(_TRY_NODES, (node_limit - best.nodes) // 4)
-        outcome, best = _searched(buffers, best, capacity, quota, "long")
-        if outcome is not Outcome.FOUND:
-            low = capacity + 1
-        if len(buffers) > _EXACT_BUFFERS:
-            break
-    return best
+    def shake_ranks(self) -> None:
+        """Give many ranks with noise a short try each at the target."""
+        stop = self.left // _SHAKEN_SHARE
+        seed = 0
+        while self.left > stop:
+            rank = self.ranks.shaken(seed)
+            before = self.left
+            outcome = self.search(self.target, _SHAKEN_NODES, rank, f"exact:shaken:{seed}")
+            if outcome is not Outcome.LIMIT or self.left == before:
+                return
+            seed += 1
+
+    def close_gap(self) -> None:
+        """Halve the gap between the proved bound and the best height by long searches."""
+        rank = self.ranks.fixed("long")
+        low = max(self.best.proved, self.target)
+        while low < self.best.height and self.left:
+            capacity = (low + self.best.height - 1) // 2
+            before = self.left
+            nodes = max(_TRIES[0], self.left // 4)
+            if self.search(capacity, nodes, rank, "exact:long") is not Outcome.FOUND:
+                low = capacity + 1
+            if self.left == before:
+                return

@@ -14,6 +14,8 @@ from armtrain.errors import PlanError
 
 __all__ = ["Buffer", "Problem", "Solution"]
 
+_LIMIT = 1 << 48  # sums of a table's values fit into 63 bits
+
 
 @dataclass(frozen=True)
 class Buffer:
@@ -36,7 +38,10 @@ class Problem:
     ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse empty lifetimes and sizes."""
+        """Refuse empty lifetimes and sizes, and ids that are not unique."""
+        if len(set(self.ids)) != len(self.ids):
+            twice = next(i for k, i in enumerate(self.ids) if i in self.ids[:k])
+            raise PlanError(f"two buffers have the id {twice!r}")
         for index, buffer in enumerate(self.buffers):
             if buffer.lower >= buffer.upper or buffer.size <= 0 or buffer.lower < 0:
                 raise PlanError(
@@ -67,24 +72,30 @@ class Problem:
         Raises
         ------
         PlanError
-            Naming the line, when a column is missing or a value is no integer.
+            Naming the line, when a column is missing or a value is no integer, or naming an id
+            that two rows have.
         """
-        reader = csv.DictReader(io.StringIO(text))
-        missing = {"id", "lower", "upper", "size"} - set(reader.fieldnames or ())
-        if missing:
-            raise PlanError(f"the buffer table lacks the column(s) {', '.join(sorted(missing))}")
+        rows = _rows(text, ("id", "lower", "upper", "size"))
         buffers, ids = [], []
-        for row in reader:
-            try:
-                lower, upper, size = (int(row[key]) for key in ("lower", "upper", "size"))
-            except (TypeError, ValueError):
-                raise PlanError(
-                    f"line {reader.line_num} of the buffer table: lower, upper and size must be "
-                    "whole numbers"
-                ) from None
+        for line, row in rows:
+            lower, upper, size = (_whole(line, key, row[key]) for key in ("lower", "upper", "size"))
             buffers.append(Buffer(lower, upper, size))
             ids.append(row["id"])
         return Problem(tuple(buffers), tuple(ids))
+
+    @staticmethod
+    def offsets_from_csv(text: str) -> tuple[int, ...] | None:
+        """Read the column `offset` of a solved table; None when there is none.
+
+        Raises
+        ------
+        PlanError
+            Naming the line, when a value is no integer.
+        """
+        rows = _rows(text, ())
+        if not rows or "offset" not in rows[0][1]:
+            return None
+        return tuple(_whole(line, "offset", row["offset"]) for line, row in rows)
 
     def dump(self) -> str:
         """Return one readable line per buffer."""
@@ -136,3 +147,26 @@ class Solution:
                 f"  {self.offsets[i]:12d} {b.size:12d} [{b.lower},{b.upper}) {problem.name(i)}"
             )
         return "\n".join(lines) + "\n"
+
+
+def _rows(text: str, columns: tuple[str, ...]) -> list[tuple[int, dict[str, str]]]:
+    """Return the rows of a table with their line numbers; `columns` must be there."""
+    reader = csv.DictReader(io.StringIO(text), skipinitialspace=True, restval="")
+    missing = set(columns) - set(reader.fieldnames or ())
+    if missing:
+        raise PlanError(f"the buffer table lacks the column(s) {', '.join(sorted(missing))}")
+    return [(reader.line_num, row) for row in reader]
+
+
+def _whole(line: int, column: str, text: str) -> int:
+    """Return a value of a table."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = _LIMIT
+    if abs(value) >= _LIMIT:
+        raise PlanError(
+            f"line {line} of the buffer table: {column} must be a whole number below 2^48, "
+            f"it is {text!r}"
+        )
+    return value

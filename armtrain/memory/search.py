@@ -1,177 +1,161 @@
-"""Bounded searches for a packing not higher than a capacity; effort is counted in placements.
+"""Complete search for a packing not higher than a capacity; effort is counted in placements.
 
-`repair` reorders a greedy packing: buffers that stick out above the capacity are placed earlier
-next time (squeaky-wheel optimisation, Joslin and Clements, JAIR 10, 1999). `exact` is a complete
-depth-first search over packings in which offsets never decrease in the order of placement, every
-buffer lying on another or on the floor; every packing can be pushed down into that form. It
-either finds a packing, proves that there is none, or runs out of nodes.
+A depth-first search over packings in which offsets never decrease in the order of placement,
+every buffer lying on another or on the floor; every packing can be pushed down into that form. It
+either finds a packing, proves that there is none, or runs out of nodes. Canonical placements,
+the test of every section and the split into independent groups follow Moffitt, "MiniMalloc: A
+Lightweight Memory Allocator for Hardware-Accelerated Machine Learning", ASPLOS 2023.
 
-Both work on plain integers so that compiled twins can take their place.
+`exact` runs kernels/pack/search.c when it is built, otherwise its plain twin here, which tries the
+same placements in the same order.
 """
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Sequence
+from array import array
+from collections.abc import Sequence
 from enum import Enum
+from itertools import groupby
 
-from armtrain.memory.greedy import Placer
-from armtrain.memory.problem import Buffer
+from armtrain.memory.sections import Sections
 
-__all__ = ["RANKS", "Outcome", "exact", "repair"]
+try:
+    from armtrain import _packer
+except ImportError:
+    _packer = None  # type: ignore[assignment]
 
-_PERTURB_AFTER = 12  # rounds without progress before the order is shaken
-_MOVE_LIMIT = 40  # buffers moved per round at most
+__all__ = ["NODES_PLAIN", "Outcome", "exact", "exact_plain", "is_compiled"]
+
+NODES_PLAIN = 100_000
+"""What the plain twin tries in a bearable time."""
+
+_PLAIN_MOST = 400  # the twin recurses twice per buffer
 
 
 class Outcome(Enum):
-    """What a search established."""
+    """What a search established; the values are those of the compiled search."""
 
-    FOUND = "found"
-    INFEASIBLE = "infeasible"
-    LIMIT = "limit"
-
-
-def repair(
-    placer: Placer, order: Sequence[int], capacity: int, node_limit: int, seed: int = 0
-) -> tuple[list[int], int]:
-    """Improve a greedy order until its packing fits `capacity` or nodes run out.
-
-    Parameters
-    ----------
-    placer : Placer
-    order : sequence of int
-        Start order.
-    capacity : int
-        Wanted height.
-    node_limit : int
-        Value of `placer.nodes` at which to stop.
-    seed : int
-        Key of the perturbations.
-
-    Returns
-    -------
-    tuple of (list of int, int)
-        Best offsets and their height.
-    """
-    rng = random.Random(seed)
-    current = list(order)
-    best: list[int] = []
-    best_height, stale = -1, 0
-    sizes = placer.sizes
-    while True:
-        offsets = placer.place(current)
-        height = placer.height(offsets)
-        if best_height < 0 or height < best_height:
-            best, best_height, stale = offsets, height, 0
-        else:
-            stale += 1
-        if best_height <= capacity or placer.nodes >= node_limit:
-            return best, best_height
-        too_high = {i for i in current if offsets[i] + sizes[i] > capacity}
-        current = _promote(current, too_high, rng)
-        if stale >= _PERTURB_AFTER:
-            stale = 0
-            for _ in range(max(2, len(current) // 16)):
-                a = int(rng.random() * len(current))
-                current.insert(int(rng.random() * len(current)), current.pop(a))
+    FOUND = 0
+    INFEASIBLE = 1
+    LIMIT = 2
 
 
-def _promote(order: list[int], too_high: set[int], rng: random.Random) -> list[int]:
-    """Move the buffers of `too_high` towards the front, the rest keeps its order."""
-    result = list(order)
-    moved = 0
-    for place, index in enumerate(order):
-        if index in too_high and moved < _MOVE_LIMIT:
-            result.remove(index)
-            result.insert(int(place * rng.random()), index)
-            moved += 1
-    return result
-
-
-_Rank = Callable[[Buffer, int], tuple[int, ...]]
-
-RANKS: dict[str, _Rank] = {
-    "long": lambda b, peak: (b.lower - b.upper, -b.size),
-    "peak": lambda b, peak: (-peak, b.lower - b.upper, -b.size),
-    "peak-area": lambda b, peak: (-peak, -b.size * (b.upper - b.lower)),
-    "size": lambda b, peak: (-b.size, b.lower - b.upper),
-}
-"""Which of several buffers that may come next at one address is tried first: a key from the buffer
-and the most bytes live during its lifetime."""
+def is_compiled() -> bool:
+    """Return whether the compiled search is there."""
+    return _packer is not None
 
 
 def exact(
-    buffers: Sequence[Buffer], capacity: int, node_limit: int, rank: str = "long"
+    sections: Sections, capacity: int, node_limit: int, rank: Sequence[int]
 ) -> tuple[Outcome, list[int], int]:
     """Search completely for a packing of height <= `capacity`.
 
     Parameters
     ----------
-    buffers : sequence of Buffer
+    sections : Sections
+        At most 2000 buffers, 400 without the compiled search; more are left undecided.
     capacity : int
     node_limit : int
         Placements that may be tried.
-    rank : str
-        Key of `RANKS`; it decides what is found soon, never what is true.
+    rank : sequence of int
+        Per buffer of `sections`, a permutation: which of several buffers that may come next at
+        one address is tried first. It decides what is found soon, never what is true.
 
     Returns
     -------
     tuple of (Outcome, list of int, int)
-        Outcome, offsets (when found) and nodes spent.
+        Outcome, offsets in the problem's order (when found) and nodes spent.
     """
-    search = _Exact(buffers, capacity, node_limit, RANKS[rank])
+    if _packer is None:
+        return exact_plain(sections, capacity, node_limit, rank)
+    if not 0 < len(sections.size) <= _packer.MAX_BUFFERS:
+        return (Outcome.LIMIT if sections.size else Outcome.FOUND), [], 0
+    offsets = array("q", bytes(8 * len(sections.size)))
+    number, nodes = _packer.search(
+        array("I", sections.start),
+        array("I", sections.stop),
+        array("q", sections.size),
+        array("I", rank),
+        sections.count,
+        capacity,
+        node_limit,
+        offsets,
+    )
+    outcome = Outcome(number)
+    return outcome, _in_order(sections, offsets) if outcome is Outcome.FOUND else [], nodes
+
+
+def exact_plain(
+    sections: Sections, capacity: int, node_limit: int, rank: Sequence[int]
+) -> tuple[Outcome, list[int], int]:
+    """Do what `exact` does, in plain Python."""
+    if len(sections.size) > _PLAIN_MOST:
+        return Outcome.LIMIT, [], 0
+    search = _Search(sections, capacity, node_limit, rank)
     try:
-        found = search.solve(sorted(range(len(buffers)), key=search.start.__getitem__), 0)
+        found = search.solve(list(range(len(sections.size))), 0, 0) if search.fits() else False
     except _LimitReachedError:
         return Outcome.LIMIT, [], search.nodes
     outcome = Outcome.FOUND if found else Outcome.INFEASIBLE
-    return outcome, search.offsets if found else [], search.nodes
+    return outcome, _in_order(sections, search.offset) if found else [], search.nodes
+
+
+def _in_order(sections: Sections, offsets: Sequence[int]) -> list[int]:
+    """Return offsets by position in the problem."""
+    result = [0] * len(offsets)
+    for position, offset in zip(sections.order, offsets, strict=True):
+        result[position] = offset
+    return result
 
 
 class _LimitReachedError(Exception):
-    """The exact search has used up its nodes."""
+    """The search has used up its nodes."""
 
 
-class _Exact:
-    """State of one exact search: per elementary time section its floor and what must follow."""
+class _Search:
+    """State of one search: what is placed, and the least offset of what is not."""
 
     def __init__(
-        self, buffers: Sequence[Buffer], capacity: int, node_limit: int, rank: _Rank
+        self, sections: Sections, capacity: int, node_limit: int, rank: Sequence[int]
     ) -> None:
-        times = sorted({b.lower for b in buffers} | {b.upper for b in buffers})
-        section = {time: i for i, time in enumerate(times)}
-        self.start = [section[b.lower] for b in buffers]
-        self.stop = [section[b.upper] for b in buffers]
-        self.size = [b.size for b in buffers]
-        self.floor = [0] * len(times)
-        self.remaining = [0] * len(times)
-        self.offsets = [0] * len(buffers)
-        for i, size in enumerate(self.size):
-            for s in range(self.start[i], self.stop[i]):
-                self.remaining[s] += size
-        peaks = [max(self.remaining[a:b]) for a, b in zip(self.start, self.stop, strict=True)]
-        self.rank = [rank(b, peak) for b, peak in zip(buffers, peaks, strict=True)]
-        self.capacity = capacity
-        self.node_limit = node_limit
+        self.start, self.stop, self.size = sections.start, sections.stop, sections.size
+        self.capacity, self.node_limit, self.rank = capacity, node_limit, rank
+        self.offset = [0] * len(self.size)
+        self.release = [0] * len(self.size)
+        self.placed = [False] * len(self.size)
         self.nodes = 0
+        spans = range(sections.count)
+        self.live = [[i for i in range(len(self.size)) if self._is_live(i, s)] for s in spans]
+        self.rest = [sum(self.size[i] for i in live) for live in self.live]
 
-    def solve(self, items: list[int], low: int) -> bool:
-        """Place `items` (by start) at offsets >= `low`; on failure the state is as before."""
-        if not items:
-            return True
+    def _is_live(self, i: int, section: int) -> bool:
+        return self.start[i] <= section < self.stop[i]
+
+    def fits(self, first: int = 0, last: int | None = None, low: int = 0) -> bool:
+        """Return whether every section can hold its rest at or above `low`."""
+        for live, rest in zip(self.live[first:last], self.rest[first:last], strict=True):
+            if rest:
+                floor = min(self.release[i] for i in live if not self.placed[i])
+                if max(floor, low) + rest > self.capacity:
+                    return False
+        return True
+
+    def solve(self, items: list[int], low: int, low_rank: int) -> bool:
+        """Place `items` at offsets >= `low`; on failure the state is as before."""
         groups = self._split(items)
         if len(groups) == 1:
-            return self._branch(items, low)
-        floor, remaining = list(self.floor), list(self.remaining)
+            return self._branch(items, low, low_rank)
+        release = list(self.release)
         for group in sorted(groups, key=len):
-            if not self._branch(group, low):
-                self.floor, self.remaining = floor, remaining
+            if not self._branch(group, low, low_rank):
+                for i in items:
+                    self._take_back(i)
+                self.release = release
                 return False
         return True
 
     def _split(self, items: list[int]) -> list[list[int]]:
-        """Return the groups of `items` that share no time with each other."""
+        """Return the groups of `items` that share no section with each other."""
         groups: list[list[int]] = []
         reach = -1
         for i in items:
@@ -181,56 +165,59 @@ class _Exact:
             reach = max(reach, self.stop[i])
         return groups
 
-    def _branch(self, items: list[int], low: int) -> bool:
-        """Try every buffer that may come next in a canonical packing of one group."""
-        for offset, i in self._candidates(items, low):
+    def _branch(self, items: list[int], low: int, low_rank: int) -> bool:
+        """Try every buffer that may come next in one group."""
+        first, last = self.start[items[0]], max(self.stop[i] for i in items)
+        for i in self._candidates(items, low, low_rank):
             if self.nodes >= self.node_limit:
                 raise _LimitReachedError
             self.nodes += 1
-            if not self._fits(items, i, offset):
-                continue
-            a, b, size = self.start[i], self.stop[i], self.size[i]
-            below = self.floor[a:b]
-            self.floor[a:b] = [offset + size] * (b - a)
-            for s in range(a, b):
-                self.remaining[s] -= size
-            self.offsets[i] = offset
+            release, offset = list(self.release), self.release[i]
             rest = [j for j in items if j != i]
-            if self.solve(rest, offset):
+            if (
+                self._place(i)
+                and self.fits(first, last, offset)
+                and self.solve(rest, offset, self.rank[i])
+            ):
                 return True
-            self.floor[a:b] = below
-            for s in range(a, b):
-                self.remaining[s] += size
+            self._take_back(i)
+            self.release = release
         return False
 
-    def _candidates(self, items: list[int], low: int) -> list[tuple[int, int]]:
-        """Return (offset, buffer) of the next placements worth trying, most promising first.
+    def _candidates(self, items: list[int], low: int, low_rank: int) -> list[int]:
+        """Return the buffers that may come next, by offset and rank.
 
-        Of all packings of least height the one with the smallest sum of offsets is looked for.
-        In it, nothing is placed next above a place where another buffer fits entirely, and
-        nothing floats. Equal buffers (same times and size) are tried once.
+        Of all packings within the capacity the one with the smallest sum of offsets is looked
+        for. In it, nothing lies above a place where another buffer fits entirely, and nothing
+        floats. Equal buffers (same sections and size) are tried once.
         """
-        floor, start, stop, size = self.floor, self.start, self.stop, self.size
-        options = [(max(floor[start[i] : stop[i]]), i) for i in items]
-        ceiling = min(offset + size[i] for offset, i in options)
-        seen: set[tuple[int, int, int]] = set()
-        result = []
-        for offset, i in options:
-            key = (start[i], stop[i], size[i])
-            if low <= offset < ceiling and key not in seen:
-                seen.add(key)
-                result.append((offset, self.rank[i], i))
-        result.sort()
-        return [(offset, i) for offset, _, i in result]
+        ceiling = min(self.release[i] + self.size[i] for i in items)
+        least = (low, low_rank)
+        firsts = [next(g) for _, g in groupby(sorted(items, key=self._kind), key=self._kind)]
+        possible = [i for i in firsts if self._place_of(i) >= least and self.release[i] < ceiling]
+        return sorted(possible, key=self._place_of)
 
-    def _fits(self, items: list[int], chosen: int, offset: int) -> bool:
-        """Return whether every section can still hold its rest at or above `offset`."""
-        capacity = self.capacity
-        if offset + self.size[chosen] > capacity:
-            return False
-        first = min(self.start[i] for i in items)
-        last = max(self.stop[i] for i in items)
-        for floor, rest in zip(self.floor[first:last], self.remaining[first:last], strict=True):
-            if rest and (floor if floor > offset else offset) + rest > capacity:
-                return False
-        return True
+    def _kind(self, i: int) -> tuple[int, int, int]:
+        return self.start[i], self.stop[i], self.size[i]
+
+    def _place_of(self, i: int) -> tuple[int, int]:
+        return self.release[i], self.rank[i]
+
+    def _place(self, i: int) -> bool:
+        """Put a buffer at its release; return whether every neighbour can still fit."""
+        top = self.release[i] + self.size[i]
+        fits = top <= self.capacity
+        self.placed[i], self.offset[i] = True, self.release[i]
+        for section in range(self.start[i], self.stop[i]):
+            self.rest[section] -= self.size[i]
+            for j in self.live[section]:
+                if not self.placed[j] and self.release[j] < top:
+                    self.release[j] = top
+                    fits &= top + self.size[j] <= self.capacity
+        return fits
+
+    def _take_back(self, i: int) -> None:
+        if self.placed[i]:
+            self.placed[i] = False
+            for section in range(self.start[i], self.stop[i]):
+                self.rest[section] += self.size[i]

@@ -111,7 +111,7 @@ def test_fusing_levels_fuse_every_product(build: Build) -> None:
 
 
 @each_build
-@pytest.mark.parametrize("folder", ["core", "dispatch", "engine", "ops", "run", "ukernel/vec"])
+@pytest.mark.parametrize("folder", ["core", "pack", "dispatch", "engine", "ops", "run", "ukernel/vec"])
 def test_everything_else_never_fuses(build: Build, folder: str) -> None:
     """Element-wise kernels, operations and the engine keep two roundings."""
     for path in objects(build, folder):
@@ -127,7 +127,7 @@ def test_plain_matrix_levels_never_fuse(build: Build) -> None:
 
 
 @each_build
-@pytest.mark.parametrize("folder", ["core", "dispatch", "engine", "ops", "run"])
+@pytest.mark.parametrize("folder", ["core", "pack", "dispatch", "engine", "ops", "run"])
 def test_shared_files_stay_at_the_baseline(build: Build, folder: str) -> None:
     """Only the files of a level hold its instructions."""
     for path in objects(build, folder):

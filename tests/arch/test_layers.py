@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": BASE,
     "passes": DESCRIBE | {"nn", "optim"},
     "schedule": DESCRIBE,
-    "memory": BASE,
+    "memory": BASE | {"_packer"},
     "planfile": DESCRIBE | {"memory", "schedule", "board"},
     "compiler": DESCRIBE
     | {"nn", "optim", "zoo", "io", "board", "passes", "schedule", "memory", "planfile"},
@@ -50,7 +50,7 @@ EXTRAS = {"onnx", "PIL", "serial", "matplotlib"}
 ENVIRONMENT = {"cli"}
 
 # C folders, lowest first: a file may include its own folder, a lower one, and include/.
-C_FOLDERS = ("core", "ukernel", "dispatch", "ops", "engine", "run")
+C_FOLDERS = ("core", "pack", "ukernel", "dispatch", "ops", "engine", "run")
 C_ALSO = {"ref": {"core", "ukernel", "ops", "ref"}}
 
 

@@ -84,6 +84,9 @@ ONLY_ARMTRAIN: list[tuple[list[str], str]] = [
     (["doctor", "--root", "."], "--root"),
     (["convert-data", "random:", "-o", "o.npz"], "SPEC"),
     (["convert-data", "nothing:f", "-o", "o.npz"], "SPEC"),
+    (["pack"], "BUFFERS.csv"),
+    (["pack", "b.csv", "--capacity", "much"], "--capacity"),
+    (["pack", "b.csv", "--nodes", "-1"], "--nodes"),
     (["fly"], "fly"),
     ([], "VERB"),
 ]

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from itertools import permutations
+from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from armtrain.memory import Buffer, Problem, pack
 from armtrain.memory.bounds import live_profile, lower_bound, peak_time
 from armtrain.memory.greedy import ORDERS, Placer
-from armtrain.memory.search import RANKS, Outcome, exact
 from armtrain.memory.validate import violations
 from tests.strategies import problems
+
+HARD = Path(__file__).parents[2] / "data" / "minimalloc"
 
 
 def least_height(problem: Problem) -> int:
@@ -47,22 +50,19 @@ def test_tiny_packings_are_optimal(problem: Problem) -> None:
     assert solution.proved_minimum_bytes == optimum
 
 
-@given(problems(max_buffers=6, horizon=6), st.sampled_from(sorted(RANKS)))
-def test_the_complete_search_decides_every_capacity(problem: Problem, rank: str) -> None:
-    if not problem.buffers:
-        return
-    optimum = least_height(problem)
-    outcome, offsets, _ = exact(problem.buffers, optimum, 100_000, rank)
-    assert outcome is Outcome.FOUND
-    assert not violations(problem, offsets, optimum)
-    outcome, _, _ = exact(problem.buffers, optimum - 1, 100_000, rank)
-    assert outcome is Outcome.INFEASIBLE
+def test_a_capacity_is_low_enough() -> None:
+    items = tuple(Buffer(i % 7, i % 7 + 3, 3 + i % 4) for i in range(40))
+    least = pack(Problem(items)).height_bytes
+    roomy = pack(Problem(items), capacity=2 * least)
+    assert least <= roomy.height_bytes <= 2 * least
+    assert roomy.nodes <= len(items)
 
 
-def test_the_complete_search_stops_at_its_limit() -> None:
-    items = [Buffer(i % 5, i % 5 + 3, 3 + i % 4) for i in range(20)]
-    outcome, offsets, nodes = exact(items, lower_bound(items), 3)
-    assert (outcome, offsets, nodes) == (Outcome.LIMIT, [], 3)
+@pytest.mark.parametrize("name", "ABCDEF")
+def test_hard_problems_fit_their_capacity(name: str) -> None:
+    problem = Problem.from_csv((HARD / f"{name}.1048576.csv").read_text())
+    solution = pack(problem, capacity=1 << 20, node_limit=5_000_000)
+    assert not violations(problem, solution.offsets, 1 << 20)
 
 
 @given(problems(unit=64))
