@@ -111,7 +111,9 @@ def test_fusing_levels_fuse_every_product(build: Build) -> None:
 
 
 @each_build
-@pytest.mark.parametrize("folder", ["core", "pack", "dispatch", "engine", "ops", "run", "ukernel/vec"])
+@pytest.mark.parametrize(
+    "folder", ["core", "pack", "dispatch", "engine", "ops", "run", "ukernel/vec"]
+)
 def test_everything_else_never_fuses(build: Build, folder: str) -> None:
     """Element-wise kernels, operations and the engine keep two roundings."""
     for path in objects(build, folder):
