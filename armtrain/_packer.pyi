@@ -2,6 +2,14 @@ from array import array
 
 MAX_BUFFERS: int
 
+def place(
+    lower: array[int],
+    upper: array[int],
+    size: array[int],
+    order: array[int],
+    best_fit: bool,
+    offset: array[int],
+) -> None: ...
 def search(
     start: array[int],
     stop: array[int],

@@ -1,14 +1,21 @@
 """First-fit and best-fit packing of buffers in a given order, and the portfolio of orders.
 
-One placement costs the live neighbours already placed; a whole order of a few hundred buffers
-takes milliseconds. Ties are broken by position, so results are the same everywhere.
+One placement costs what is already placed. Ties are broken by position, so results are the same
+everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from armtrain.memory.problem import Buffer
+
+try:
+    from armtrain import _packer
+except ImportError:
+    _packer = None  # type: ignore[assignment]
 
 __all__ = ["ORDERS", "Placer"]
 
@@ -25,28 +32,49 @@ ORDERS: dict[str, _Key] = {
 
 
 class Placer:
-    """Places the buffers of one problem in any order, at the lowest or the tightest gap."""
+    """Places the buffers of one problem in any order, at the lowest or the tightest gap.
+
+    kernels/pack/greedy.c does it when it is built, otherwise its plain twin here, with the same
+    result.
+    """
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
-        self.sizes = [b.size for b in buffers]
-        self.neighbours = _neighbours(buffers)
+        self.buffers = buffers
         self.nodes = 0
 
-    def place(self, order: Iterable[int], best_fit: bool = False) -> list[int]:
-        """Return the offset of every buffer in `order`; others stay at -1."""
-        sizes, neighbours = self.sizes, self.neighbours
+    def place(self, order: Sequence[int], best_fit: bool = False) -> list[int]:
+        """Return the offset of every buffer, placed in `order`, a permutation of all."""
+        self.nodes += len(order)
+        if _packer is None or not order:
+            return self.place_plain(order, best_fit)
+        offsets = array("q", bytes(8 * len(order)))
+        _packer.place(*self._columns, array("I", order), best_fit, offsets)
+        return list(offsets)
+
+    def place_plain(self, order: Sequence[int], best_fit: bool = False) -> list[int]:
+        """Do what `place` does, in plain Python."""
+        sizes, neighbours = [b.size for b in self.buffers], self._neighbours
         offsets = [-1] * len(sizes)
         gap = _tightest_gap if best_fit else _lowest_gap
         for index in order:
             taken = [(offsets[j], sizes[j]) for j in neighbours[index] if offsets[j] >= 0]
             taken.sort()
             offsets[index] = gap(taken, sizes[index])
-            self.nodes += 1
         return offsets
 
     def height(self, offsets: Sequence[int]) -> int:
         """Return the largest offset + size."""
-        return max((o + s for o, s in zip(offsets, self.sizes, strict=True)), default=0)
+        return max((o + b.size for o, b in zip(offsets, self.buffers, strict=True)), default=0)
+
+    @cached_property
+    def _columns(self) -> tuple[array[int], array[int], array[int]]:
+        lower = array("q", (b.lower for b in self.buffers))
+        upper = array("q", (b.upper for b in self.buffers))
+        return lower, upper, array("q", (b.size for b in self.buffers))
+
+    @cached_property
+    def _neighbours(self) -> list[list[int]]:
+        return _neighbours(self.buffers)
 
 
 def _neighbours(buffers: Sequence[Buffer]) -> list[list[int]]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from armtrain.memory.problem import Buffer
 
@@ -62,8 +63,9 @@ class Sections:
 
     def peaks(self) -> list[int]:
         """Return the most bytes live during each buffer's lifetime."""
-        live = [0] * self.count
+        change = [0] * (self.count + 1)
         for a, b, size in zip(self.start, self.stop, self.size, strict=True):
-            for section in range(a, b):
-                live[section] += size
+            change[a] += size
+            change[b] -= size
+        live = list(accumulate(change))
         return [max(live[a:b]) for a, b in zip(self.start, self.stop, strict=True)]

@@ -1,9 +1,20 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The compiled twin of the packer's complete search."""
+"""The compiled twins of the packer's greedy orders and of its complete search."""
 
 from libc.stddef cimport size_t
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+
+cdef extern from "pack/greedy.h" nogil:
+    ctypedef struct art_pack_order:
+        uint32_t n_buffers
+        const int64_t *lower
+        const int64_t *upper
+        const int64_t *size
+        const uint32_t *order
+        int best_fit
+
+    void art_pack_place(const art_pack_order *problem, uint32_t *sorted, int64_t *offset)
 
 cdef extern from "pack/search.h" nogil:
     enum:
@@ -27,6 +38,23 @@ cdef extern from "pack/search.h" nogil:
                                      int64_t *offset, uint64_t *nodes)
 
 MAX_BUFFERS = ART_PACK_MAX_BUFFERS
+
+
+def place(const int64_t[::1] lower, const int64_t[::1] upper, const int64_t[::1] size,
+          const uint32_t[::1] order, bint best_fit, int64_t[::1] offset):
+    """Fill `offset` with the place of every buffer, placed in `order`, a permutation."""
+    cdef art_pack_order problem
+    if size.shape[0] == 0 or not (
+        lower.shape[0] == upper.shape[0] == size.shape[0] == order.shape[0] == offset.shape[0]
+    ):
+        raise ValueError("the arrays must have one length, at least 1")
+    problem.n_buffers = size.shape[0]
+    problem.lower, problem.upper = &lower[0], &upper[0]
+    problem.size, problem.order = &size[0], &order[0]
+    problem.best_fit = best_fit
+    cdef uint32_t[::1] room = memoryview(bytearray(4 * problem.n_buffers)).cast("I")
+    with nogil:
+        art_pack_place(&problem, &room[0], &offset[0])
 
 
 def search(const uint32_t[::1] start, const uint32_t[::1] stop, const int64_t[::1] size,

@@ -1,9 +1,10 @@
-/* The packer's search: small problems decided as exhaustive trial decides them, in memory of
- * exactly the size asked for (the sanitizer builds watch its ends). */
+/* The packer: small problems decided as exhaustive trial decides them and placed greedily, in
+ * memory of exactly the size asked for (the sanitizer builds watch its ends). */
 #include <stdlib.h>
 
 #include "core/rng.h"
 #include "expect.h"
+#include "pack/greedy.h"
 #include "pack/search.h"
 
 enum { MOST = 6, SECTIONS = 5 };
@@ -102,7 +103,34 @@ static void test_limit(void) {
     EXPECT(search(&t, 12, 3, &nodes) == ART_PACK_FOUND && nodes == 3);
 }
 
+/* Greedy packings in the table's order are packings, and never lower than the least one. */
+static void test_greedy_orders(void) {
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        table t;
+        int placed[MOST] = {0};
+        int64_t lower[MOST], upper[MOST];
+        make(&t, seed);
+        uint32_t n = t.problem.n_buffers;
+        for (uint32_t i = 0; i < n; i++) {
+            lower[i] = t.start[i];
+            upper[i] = t.stop[i];
+        }
+        int64_t least = least_height(&t, placed, 0), height = 0;
+        art_pack_order order = {n, lower, upper, t.size, t.rank, (int)(seed % 2)};
+        uint32_t *sorted = malloc(n * sizeof(*sorted));
+        art_pack_place(&order, sorted, t.offset);
+        free(sorted);
+        for (uint32_t i = 0; i < n; i++) {
+            int64_t end = t.offset[i] + t.size[i];
+            height = end > height ? end : height;
+        }
+        EXPECT(height >= least);
+        expect_packing(&t, height);
+    }
+}
+
 int main(void) {
+    test_greedy_orders();
     test_small_problems();
     test_limit();
     return expect_done("pack");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import permutations
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from armtrain.memory import Buffer, Problem, pack
 from armtrain.memory.bounds import live_profile, lower_bound, peak_time
 from armtrain.memory.greedy import ORDERS, Placer
+from armtrain.memory.search import is_compiled
 from armtrain.memory.validate import violations
 from tests.strategies import problems
 
@@ -81,6 +83,16 @@ def test_greedy_packings_are_valid(problem: Problem, order_name: str, best_fit: 
     order = sorted(range(len(problem.buffers)), key=lambda i: key(problem.buffers[i]))
     offsets = Placer(problem.buffers).place(order, best_fit)
     assert not violations(problem, offsets)
+
+
+@given(problems(max_buffers=24), st.randoms(use_true_random=False), st.booleans())
+def test_greedy_twins_agree(problem: Problem, random: Random, best_fit: bool) -> None:
+    if not is_compiled():
+        pytest.skip("the extension module is not built")
+    order = list(range(len(problem.buffers)))
+    random.shuffle(order)
+    placer = Placer(problem.buffers)
+    assert placer.place(order, best_fit) == placer.place_plain(order, best_fit)
 
 
 def test_permanent_buffers_lie_at_the_bottom() -> None:
