@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 __all__ = ["Bar", "Lines", "Progress", "Quiet", "default_progress", "words_of"]
+
+_SIZE_OF_TERMINAL: dict[str, Any] = {"dynamic_ncols": True}
+# A serial console says that it has neither rows nor columns; the bar would be as small.
+_SIZE_OF_CONSOLE: dict[str, Any] = {"ncols": 80, "nrows": 24}
 
 
 class Progress(Protocol):
@@ -100,7 +105,7 @@ class Bar(Lines):
             desc=f"epoch {epoch}/{epochs}",
             unit=" samples",
             leave=False,
-            dynamic_ncols=True,
+            **_SIZE_OF_TERMINAL if _columns(sys.stderr) else _SIZE_OF_CONSOLE,
         )
 
     def step(self, n: int, loss: float) -> None:
@@ -125,6 +130,14 @@ class Bar(Lines):
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def _columns(stream: TextIO) -> int:
+    """Return the width of a terminal, 0 if it does not know."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns
+    except (OSError, ValueError):
+        return 0
 
 
 def default_progress(words: Words = ARGUMENTS) -> Progress:

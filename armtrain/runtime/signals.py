@@ -1,10 +1,11 @@
 """Stopping between two steps: Ctrl-C must not interrupt a step half done.
 
-While a run is guarded, the first SIGINT or SIGTERM only raises a flag that the loop reads after
-each step. When the guard ends, the previous handlers are back and the signal takes its normal
-course. A second one of the same kind takes its normal course at once; one of each kind, as when a
-service manager and Ctrl-C stop a run together, is one wish to stop. What was ignored before stays
-ignored: that is how a shell's `&` and `nohup` start what shall outlive them.
+While a run is guarded, the first SIGINT, SIGTERM or SIGHUP (a lost connection) only raises a
+flag that the loop reads after each step. When the guard ends, the previous handlers are back and
+the signal takes its normal course. A second one of the same kind takes its normal course at once;
+one of each kind, as when a service manager and Ctrl-C stop a run together, is one wish to stop.
+What was ignored before stays ignored: that is how a shell's `&` and `nohup` start what shall
+outlive them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 __all__ = ["StopGuard"]
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StopGuard:

@@ -204,8 +204,9 @@ class Trainer:
         StorageError
             A checkpoint or log could not be read or written, or another run uses the directory.
         KeyboardInterrupt
-            After Ctrl-C, once a checkpoint is written. SIGTERM ends the process then. Signals that
-            are ignored stay so, and after a handler of your own `fit` returns what it trained.
+            After Ctrl-C, once a checkpoint is written. SIGTERM and SIGHUP end the process then.
+            Signals that are ignored stay so, and after a handler of your own `fit` returns what it
+            trained.
         """
         options = fit_options(epochs, checkpoint, checkpoint_every, resume, log)
         shown = progress_of(progress)

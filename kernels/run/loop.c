@@ -33,6 +33,7 @@ void run_catch_signals(void) {
     action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
     catch_unless_ignored(SIGINT, &action);
     catch_unless_ignored(SIGTERM, &action);
+    catch_unless_ignored(SIGHUP, &action);
     /* A full disk or a file size limit is an error of one write, not the end of the process. */
     action.sa_handler = SIG_IGN;
     action.sa_flags = 0;

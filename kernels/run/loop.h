@@ -26,8 +26,8 @@ typedef struct run_loop {
     int stopped; /* the signal that ended the run, 0: none */
 } run_loop;
 
-/* Let the first SIGINT or SIGTERM only raise a flag; a second one takes its normal course. One that
- * was ignored when the process started stays ignored. */
+/* Let the first SIGINT, SIGTERM or SIGHUP only raise a flag; a second one takes its normal course.
+ * One that was ignored when the process started stays ignored. */
 void run_catch_signals(void);
 
 /* Train until --epochs are complete or a signal asks to stop. Everything is open and checked. */

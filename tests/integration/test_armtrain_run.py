@@ -296,7 +296,7 @@ def test_a_used_directory_needs_resume(work: Work) -> None:
     assert "no usable checkpoint" in work.run(*head, 2, "--resume", code=4)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_leaves_a_checkpoint(work: Work, number: signal.Signals) -> None:
     data = "random:samples=40000"
     head = [str(RUN), "net.plan", "--data", data, "--checkpoint", "c", "--resume"]
