@@ -24,7 +24,7 @@ SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
-.PHONY: help venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c \
+.PHONY: help real-data venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c \
   test-emulated test-emulated-py arm-perf arm-perf-update board board-test test-py lint format types asan tsan fuzz bench golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
@@ -183,6 +183,10 @@ bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner and traini
 	@if $(VENV_PYTHON) -c "import torch" 2>/dev/null; then \
 	  $(VENV_PYTHON) tests/bench/compare_torch.py; else \
 	  echo "not compared with PyTorch: it is not installed (pip install torch==2.13.0)"; fi
+
+real-data: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## fetch published data (31 MB of images and more) and train on them
+	$(VENV_PYTHON) -m scripts.real_data
+	$(VENV_PYTHON) -m pytest tests/real_data -m real_data $(PYTEST_ARGS)
 
 golden: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## rewrite tests/golden (TORCH_PYTHON: a Python with PyTorch)
 	$(TORCH_PYTHON) scripts/make_goldens.py

@@ -1,0 +1,1 @@
+"""Trainings on published data, by make real-data only."""
