@@ -65,6 +65,9 @@ class OpCode(IntEnum):
     CLIP_SCALE = 30
     SGD_STEP = 31
     ADAM_STEP = 32
+    ADAMW_STEP = 33
+    RMSPROP_STEP = 34
+    ADAGRAD_STEP = 35
 
 
 @dataclass(frozen=True)
@@ -252,6 +255,27 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
         "lr:rate beta1:part beta2:part eps:rate weight_decay:rate",
         "",
         "torch.optim.Adam; eps is added to the bias-corrected root",
+    ),
+    (
+        OpCode.ADAMW_STEP,
+        "w:RW g:R m:RW v:RW scale:R?",
+        "lr:rate beta1:part beta2:part eps:rate weight_decay:rate",
+        "",
+        "torch.optim.AdamW; w is first multiplied by 1 - lr weight_decay",
+    ),
+    (
+        OpCode.RMSPROP_STEP,
+        "w:RW g:R square_avg:RW grad_avg:RW? momentum:RW? scale:R?",
+        "lr:rate alpha:share eps:rate weight_decay:rate momentum:rate centered:flag",
+        "",
+        "torch.optim.RMSprop; a variance that rounding makes negative is 0",
+    ),
+    (
+        OpCode.ADAGRAD_STEP,
+        "w:RW g:R sum:RW scale:R?",
+        "lr:rate lr_decay:rate weight_decay:rate eps:rate",
+        "",
+        "torch.optim.Adagrad; the rate is lr / (1 + steps before * lr_decay)",
     ),
 )
 

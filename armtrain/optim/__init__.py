@@ -3,12 +3,14 @@
 from typing import TYPE_CHECKING
 
 from armtrain.errors import unknown_name
-from armtrain.optim.adam import Adam
+from armtrain.optim.adagrad import Adagrad
+from armtrain.optim.adam import Adam, AdamW
 from armtrain.optim.base import Optimizer
 from armtrain.optim.parse import parse_optimizer
+from armtrain.optim.rmsprop import RMSprop
 from armtrain.optim.sgd import SGD
 
-__all__ = ["SGD", "Adam", "Optimizer", "parse_optimizer"]
+__all__ = ["SGD", "Adagrad", "Adam", "AdamW", "Optimizer", "RMSprop", "parse_optimizer"]
 
 if not TYPE_CHECKING:  # type checkers know the names, and would take every other one for one
 

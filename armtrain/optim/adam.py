@@ -1,4 +1,4 @@
-"""Adam."""
+"""Adam, and Adam with decoupled weight decay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from armtrain.limits import MIN_FLOAT
 from armtrain.optim.base import Optimizer, number
 from armtrain.values import real
 
-__all__ = ["Adam"]
+__all__ = ["Adam", "AdamW"]
 
 _BELOW_ONE = 1.0 - 2.0**-53
 
@@ -41,9 +41,9 @@ class Adam(Optimizer):
             number(self, name)
         given = tuple(self.betas) if isinstance(self.betas, tuple | list) else ()
         if len(given) != 2:
-            raise ArgumentError(f"optim.Adam: betas needs two numbers, got {self.betas!r}")
+            raise ArgumentError(f"{self.title}: betas needs two numbers, got {self.betas!r}")
         betas = [
-            real(f"optim.Adam: betas[{index}]", beta, 0.0, _BELOW_ONE, MIN_FLOAT)
+            real(f"{self.title}: betas[{index}]", beta, 0.0, _BELOW_ONE, MIN_FLOAT)
             for index, beta in enumerate(given)
         ]
         object.__setattr__(self, "betas", (betas[0], betas[1]))
@@ -57,3 +57,20 @@ class Adam(Optimizer):
             ("eps", self.eps),
             ("weight_decay", self.weight_decay),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdamW(Adam):
+    """Adam with decoupled weight decay as `torch.optim.AdamW` (arXiv 1711.05101).
+
+    Parameters
+    ----------
+    lr, betas, eps
+        As `Adam`.
+    weight_decay : float
+        The weight is multiplied by 1 - lr * weight_decay before each step; the gradient and its
+        moments do not see it.
+    """
+
+    word: ClassVar[str] = "adamw"
+    weight_decay: float = 1e-2

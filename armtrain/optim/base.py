@@ -42,14 +42,17 @@ class Optimizer:
         known = [f.name for f in fields(self)]
         for name in options:
             if name not in known:
-                raise ArgumentError(
-                    f"optim.{type(self).__name__} has no '{name}'; it has {', '.join(known)}"
-                )
+                raise ArgumentError(f"{self.title} has no '{name}'; it has {', '.join(known)}")
         return replace(self, **options)
 
     def items(self) -> tuple[tuple[str, float | bool], ...]:
         """Return (name, value) of every hyper-parameter as texts name them."""
         return tuple((f.name, getattr(self, f.name)) for f in fields(self))
+
+    @property
+    def title(self) -> str:
+        """Name in messages ('optim.SGD')."""
+        return f"optim.{type(self).__name__}"
 
     @property
     def text(self) -> str:
@@ -75,8 +78,8 @@ def _value_text(value: float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else repr(value)
 
 
-def number(optimizer: Optimizer, name: str, low: float = 0.0) -> None:
+def number(optimizer: Optimizer, name: str, low: float = 0.0, high: float = MAX_FLOAT) -> None:
     """Replace a field by its value as a float; refuse what is no number or too small or large."""
-    what = f"optim.{type(optimizer).__name__}: {name}"
-    value = real(what, getattr(optimizer, name), low, MAX_FLOAT, MIN_FLOAT)
+    what = f"{optimizer.title}: {name}"
+    value = real(what, getattr(optimizer, name), low, high, MIN_FLOAT)
     object.__setattr__(optimizer, name, value)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from armtrain.errors import ArgumentError
-from armtrain.optim.adam import Adam
+from armtrain.optim.adagrad import Adagrad
+from armtrain.optim.adam import Adam, AdamW
 from armtrain.optim.base import Optimizer
+from armtrain.optim.rmsprop import RMSprop
 from armtrain.optim.sgd import SGD
 
 __all__ = ["optimizer_options", "parse_optimizer"]
 
-_OPTIMIZERS: dict[str, type[SGD] | type[Adam]] = {SGD.word: SGD, Adam.word: Adam}
+_OPTIMIZERS: dict[str, type[Optimizer]] = {
+    kind.word: kind for kind in (SGD, Adam, AdamW, RMSprop, Adagrad)
+}
 _WORDS = {"true": True, "false": False}
 
 
@@ -36,7 +40,7 @@ def parse_optimizer(text: str) -> Optimizer:
     Parameters
     ----------
     text : str
-        NAME or NAME:OPTION=VALUE,...; Adam's betas are 'beta1' and 'beta2'.
+        NAME or NAME:OPTION=VALUE,...; betas are 'beta1' and 'beta2'.
 
     Raises
     ------
@@ -67,9 +71,9 @@ def parse_optimizer(text: str) -> Optimizer:
                 f"OPTION=VALUE with {', '.join(known)}"
             )
         options[name] = _value(text, value)
-    if kind is Adam:
+    for name in options.keys() & {name for name, value in known.items() if value is False}:
+        options[name] = bool(options[name])
+    if "beta1" in known:
         betas = [options.pop(name, known[name]) for name in ("beta1", "beta2")]
         options["betas"] = tuple(betas)
-    if "nesterov" in options:
-        options["nesterov"] = bool(options["nesterov"])
     return kind(**options)

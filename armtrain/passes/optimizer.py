@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from armtrain.dtypes import DType
@@ -11,7 +12,7 @@ from armtrain.ir.graph import Graph
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
 from armtrain.limits import MAX_FLOAT, MIN_FLOAT
-from armtrain.optim import SGD, Adam, Optimizer
+from armtrain.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select
 from armtrain.values import real
@@ -21,11 +22,55 @@ __all__ = ["Clipping", "Updates", "check_clip_norm", "check_optimizer", "optimiz
 ParamGroups = Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True)
+class _State:
+    """One state tensor of an update.
+
+    Attributes
+    ----------
+    slot, word : str
+        Operand of the step; what follows the parameter's name.
+    when : str
+        Hyper-parameter without which (0 or False) there is none; '' for always.
+    start : str
+        Hyper-parameter that it starts with; '' for 0.
+    """
+
+    slot: str
+    word: str
+    when: str = ""
+    start: str = ""
+
+
+_MOMENTUM = _State("momentum", "momentum", when="momentum")
+_MOMENTS = (_State("m", "exp_avg"), _State("v", "exp_avg_sq"))
+_UPDATES: dict[type[Optimizer], tuple[OpCode, tuple[_State, ...]]] = {
+    SGD: (OpCode.SGD_STEP, (_MOMENTUM,)),
+    Adam: (OpCode.ADAM_STEP, _MOMENTS),
+    AdamW: (OpCode.ADAMW_STEP, _MOMENTS),
+    RMSprop: (
+        OpCode.RMSPROP_STEP,
+        (
+            _State("square_avg", "square_avg"),
+            _State("grad_avg", "grad_avg", when="centered"),
+            _MOMENTUM,
+        ),
+    ),
+    Adagrad: (
+        OpCode.ADAGRAD_STEP,
+        (_State("sum", "sum", start="initial_accumulator_value"),),
+    ),
+}
+"""Optimiser -> its step and the state tensors of a parameter."""
+
+
 def check_optimizer(optimizer: object) -> Optimizer:
     """Return `optimizer` if it is one."""
-    if not isinstance(optimizer, SGD | Adam):
+    if not isinstance(optimizer, Optimizer) or type(optimizer) not in _UPDATES:
+        names = [f"optim.{kind.__name__}(...)" for kind in _UPDATES]
         raise ArgumentError(
-            f"optimizer needs optim.SGD(...) or optim.Adam(...), got {type(optimizer).__name__}"
+            f"optimizer needs {', '.join(names[:-1])} or {names[-1]}, "
+            f"got {type(optimizer).__name__}"
         )
     return optimizer
 
@@ -123,30 +168,25 @@ class Updates:
         self._optimizers = optimizers
         # State tensors follow the parameters' order, not the backward order.
         self._states = {
-            name: tuple(self._state(name, word) for word in _state_words(optimizer))
+            name: {
+                state.slot: self._state(name, state.word, hyper.get(state.start, 0.0))
+                for state in _UPDATES[type(optimizer)][1]
+                if state.when == "" or hyper[state.when]
+            }
             for name, optimizer in optimizers.items()
+            for hyper in (dict(optimizer.items()),)
         }
 
-    def _state(self, param: str, word: str) -> TensorId:
-        """Make a zeroed state tensor like the parameter."""
+    def _state(self, param: str, word: str, start: float) -> TensorId:
+        """Make a state tensor like the parameter, filled with one value."""
         like = self._emitter.tensors[self._weights[param]]
-        zero, name = Init(InitKind.CONSTANT, 0.0), f"{param}/{word}"
-        return self._emitter.tensor(name, Role.STATE, like.dims, layout=like.layout, init=zero)
+        init, name = Init(InitKind.CONSTANT, start), f"{param}/{word}"
+        return self._emitter.tensor(name, Role.STATE, like.dims, layout=like.layout, init=init)
 
     def step(self, layer: str, param: str, gradient: TensorId, scale: TensorId | None) -> Step:
         """Return the step that updates `param`."""
         place, optimizer = Place(Phase.TRAIN, layer, "AG"), self._optimizers[param]
         slots = {"w": self._weights[param], "g": gradient, "scale": scale}
-        states = self._states[param]
-        if isinstance(optimizer, Adam):
-            slots |= {"m": states[0], "v": states[1]}
-            return self._emitter.step(OpCode.ADAM_STEP, place, dict(optimizer.items()), **slots)
-        slots["momentum"] = states[0] if states else None
-        return self._emitter.step(OpCode.SGD_STEP, place, dict(optimizer.items()), **slots)
-
-
-def _state_words(optimizer: Optimizer) -> tuple[str, ...]:
-    """Return the names of an optimiser's state tensors."""
-    if isinstance(optimizer, Adam):
-        return ("exp_avg", "exp_avg_sq")
-    return ("momentum",) if isinstance(optimizer, SGD) and optimizer.momentum > 0.0 else ()
+        code, _ = _UPDATES[type(optimizer)]
+        slots |= self._states[param]
+        return self._emitter.step(code, place, dict(optimizer.items()), **slots)

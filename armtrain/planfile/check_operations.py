@@ -11,7 +11,7 @@ from armtrain.ir.workspace import workspace_bytes
 from armtrain.limits import MAX_POOL_PLACES
 from armtrain.planfile.check_parse import RawPlan
 from armtrain.planfile.check_records import attr_findings, form_findings
-from armtrain.planfile.check_roles import role_findings
+from armtrain.planfile.check_roles import UPDATES, role_findings
 from armtrain.planfile.check_shapes import Operands, needed_dims, needed_dtype
 from armtrain.planfile.format import NONE_ID
 
@@ -86,19 +86,25 @@ def _dims_findings(
 def _case_findings(spec: OpSpec, o: Operands) -> Iterator[str]:
     """Check what an operation demands beyond the form of each operand."""
     code = spec.code
-    if code is OpCode.SGD_STEP and ("momentum" in o.dims) != (o.attrs["momentum"] != 0.0):
-        buffer = "a" if "momentum" in o.dims else "no"
-        yield f"momentum {o.attrs['momentum']:g} and {buffer} momentum buffer"
-    if code in (OpCode.SGD_STEP, OpCode.ADAM_STEP):
-        alike = {n: o.dims[n][0] for n in ("w", "g", "momentum", "m", "v") if n in o.dims}
-        if len(set(alike.values())) > 1:
-            yield f"operands have rows {alike}, all need the same"
+    if code in UPDATES:
+        yield from _update_findings(o)
     if code in _TRAINS_NORM and prod(o.dims["x"][:3]) == 1:
         yield "batch statistics of one value per channel"
     if code is OpCode.BATCHNORM2D_EVAL_GRAD and "dgamma" in o.dims and "x" not in o.dims:
         yield "dgamma needs x, which is missing"
     if "kernel_h" in o.attrs:
         yield from _pool_findings(code, o)
+
+
+def _update_findings(o: Operands) -> Iterator[str]:
+    """Compare an update's state with the attributes that ask for it, and the rows of all."""
+    for attribute, state in (("momentum", "momentum"), ("centered", "grad_avg")):
+        asked = o.attrs.get(attribute, 0)
+        if (state in o.dims) != (asked != 0):
+            yield f"{attribute} {asked:g} and {'a' if state in o.dims else 'no'} {state} buffer"
+    alike = {name: dims[0] for name, dims in o.dims.items() if name != "scale"}
+    if len(set(alike.values())) > 1:
+        yield f"operands have rows {alike}, all need the same"
 
 
 def _pool_findings(code: OpCode, o: Operands) -> Iterator[str]:

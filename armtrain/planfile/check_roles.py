@@ -12,20 +12,27 @@ from armtrain.ir.ops import OpCode, OpSpec
 from armtrain.ir.program import Role
 from armtrain.planfile.check_parse import RawPlan
 
-__all__ = ["role_findings"]
+__all__ = ["UPDATES", "role_findings"]
 
-_UPDATES = (OpCode.SGD_STEP, OpCode.ADAM_STEP)
+UPDATES = (
+    *(OpCode.SGD_STEP, OpCode.ADAM_STEP, OpCode.ADAMW_STEP),
+    *(OpCode.RMSPROP_STEP, OpCode.ADAGRAD_STEP),
+)
 _PARAMETER = (Role.WEIGHT, Role.FROZEN)
 _ROLES: dict[str, tuple[Role, ...]] = {
     **dict.fromkeys(("w", "gamma", "beta"), _PARAMETER),
     **dict.fromkeys(("mean", "var"), (Role.BUFFER,)),
-    **dict.fromkeys(("m", "v", "momentum"), (Role.STATE,)),
+    **dict.fromkeys(("m", "v", "momentum", "square_avg", "grad_avg", "sum"), (Role.STATE,)),
     **dict.fromkeys(("g", "dw", "db", "dgamma", "dbeta"), (Role.GRADIENT,)),
     **dict.fromkeys(("loss", "correct", "acc", "scale"), (Role.METRIC,)),
 }
 """Operand -> roles that it may have, in every operation that has such an operand."""
 
-_WORDS = {"g": ".grad", "momentum": "/momentum", "m": "/exp_avg", "v": "/exp_avg_sq"}
+_WORDS = {
+    "g": ".grad",
+    **{"m": "/exp_avg", "v": "/exp_avg_sq"},
+    **{slot: f"/{slot}" for slot in ("momentum", "square_avg", "grad_avg", "sum")},
+}
 """Operand of an optimiser step -> what its name adds to the parameter's."""
 
 
@@ -36,12 +43,12 @@ def role_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: st
         wanted = _ROLES.get(slot, ())
         if slot == "b" and spec.code is not OpCode.ADD:
             wanted = _PARAMETER
-        if slot == "w" and spec.code in _UPDATES:
+        if slot == "w" and spec.code in UPDATES:
             wanted = (Role.WEIGHT,)
         if wanted and role not in wanted:
             names = " or ".join(r.name for r in wanted)
             yield f"{where}: {slot} '{raw.name(tensor)}' has role {role.name}, needs {names}"
-    if spec.code not in _UPDATES:
+    if spec.code not in UPDATES:
         return
     parameter = raw.name(present["w"])
     for slot, word in _WORDS.items():

@@ -156,6 +156,9 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.CLIP_SCALE: _slots,
     OpCode.SGD_STEP: _alike("w", "g", "momentum"),
     OpCode.ADAM_STEP: _alike("w", "g", "m", "v"),
+    OpCode.ADAMW_STEP: _alike("w", "g", "m", "v"),
+    OpCode.RMSPROP_STEP: _alike("w", "g", "square_avg", "grad_avg", "momentum"),
+    OpCode.ADAGRAD_STEP: _alike("w", "g", "sum"),
 }
 
 _SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "target"})

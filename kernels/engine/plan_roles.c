@@ -64,9 +64,26 @@ static const slot_rule rules[] = {
     RULE(ADAM_STEP, M, IS(STATE), "/exp_avg"),
     RULE(ADAM_STEP, V, IS(STATE), "/exp_avg_sq"),
     RULE(ADAM_STEP, SCALE, IS(METRIC), NULL),
+    RULE(ADAMW_STEP, W, IS(WEIGHT), NULL),
+    RULE(ADAMW_STEP, G, IS(GRADIENT), ".grad"),
+    RULE(ADAMW_STEP, M, IS(STATE), "/exp_avg"),
+    RULE(ADAMW_STEP, V, IS(STATE), "/exp_avg_sq"),
+    RULE(ADAMW_STEP, SCALE, IS(METRIC), NULL),
+    RULE(RMSPROP_STEP, W, IS(WEIGHT), NULL),
+    RULE(RMSPROP_STEP, G, IS(GRADIENT), ".grad"),
+    RULE(RMSPROP_STEP, SQUARE_AVG, IS(STATE), "/square_avg"),
+    RULE(RMSPROP_STEP, GRAD_AVG, IS(STATE), "/grad_avg"),
+    RULE(RMSPROP_STEP, MOMENTUM, IS(STATE), "/momentum"),
+    RULE(RMSPROP_STEP, SCALE, IS(METRIC), NULL),
+    RULE(ADAGRAD_STEP, W, IS(WEIGHT), NULL),
+    RULE(ADAGRAD_STEP, G, IS(GRADIENT), ".grad"),
+    RULE(ADAGRAD_STEP, SUM, IS(STATE), "/sum"),
+    RULE(ADAGRAD_STEP, SCALE, IS(METRIC), NULL),
 };
 
-_Static_assert((int)ART_SGD_STEP_W == 0 && (int)ART_ADAM_STEP_W == 0,
+_Static_assert((int)ART_SGD_STEP_W == 0 && (int)ART_ADAM_STEP_W == 0 &&
+                   (int)ART_ADAMW_STEP_W == 0 && (int)ART_RMSPROP_STEP_W == 0 &&
+                   (int)ART_ADAGRAD_STEP_W == 0,
                "an update's parameter is its first operand");
 
 /* Is `name` the parameter's name and the word, and perhaps a number after `~`? */

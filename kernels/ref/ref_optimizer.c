@@ -103,23 +103,28 @@ void art_ref_sgd_step(const art_op_args *args, double *const *out, double *const
     }
 }
 
-void art_ref_adam_step(const art_op_args *args, double *const *out, double *const *tol) {
+/* scale g + decay w of element i; all updates have w and g in the first two slots. */
+static inexact gradient(const art_op_args *args, unsigned scale_slot, double decay, size_t i) {
+    const float *scale = in(args, scale_slot);
+    inexact d = times(exact((double)in(args, 1)[i]), exact(scale ? (double)*scale : 1.0));
+    return plus(d, times(rounded(decay), exact((double)in(args, 0)[i])));
+}
+
+static void ref_adam(const art_op_args *args, double decay, inexact shrink, double *const *out,
+                     double *const *tol) {
     const art_attr *attr = args->attr;
-    const float *scale = in(args, ART_ADAM_STEP_SCALE);
     const double beta1 = attr[ART_ADAM_STEP_A_BETA1].f, beta2 = attr[ART_ADAM_STEP_A_BETA2].f;
     const double t = (double)args->step + 1.0;
     inexact rest1 = rounded(1.0 - beta1), rest2 = rounded(1.0 - beta2), keep2 = rounded(beta2);
     inexact correction = rounded(sqrt(1.0 - pow(beta2, t))), eps = rounded(attr[3].f);
     inexact rate =
         rounded(attr[ART_ADAM_STEP_A_LR].f * args->learning_rate_scale / (1.0 - pow(beta1, t)));
-    inexact decay = rounded(attr[ART_ADAM_STEP_A_WEIGHT_DECAY].f);
     for (size_t i = 0; i < art_count(&args->operand[ART_ADAM_STEP_W]); i++) {
         inexact w = exact((double)in(args, ART_ADAM_STEP_W)[i]);
+        w = shrink.value == 1.0 ? w : times(shrink, w);
         inexact m = exact((double)in(args, ART_ADAM_STEP_M)[i]);
         inexact v = exact((double)in(args, ART_ADAM_STEP_V)[i]);
-        inexact d =
-            times(exact((double)in(args, ART_ADAM_STEP_G)[i]), exact(scale ? (double)*scale : 1.0));
-        d = plus(d, times(decay, w));
+        inexact d = gradient(args, ART_ADAM_STEP_SCALE, decay, i);
         m = plus(m, times(rest1, minus(d, m)));
         v = plus(times(keep2, v), times(rest2, times(d, d)));
         inexact below = plus(over(root(v), correction), eps);
@@ -127,5 +132,63 @@ void art_ref_adam_step(const art_op_args *args, double *const *out, double *cons
         put(v, &out[ART_ADAM_STEP_V][i], &tol[ART_ADAM_STEP_V][i]);
         put(minus(w, times(rate, over(m, below))), &out[ART_ADAM_STEP_W][i],
             &tol[ART_ADAM_STEP_W][i]);
+    }
+}
+
+void art_ref_adam_step(const art_op_args *args, double *const *out, double *const *tol) {
+    ref_adam(args, args->attr[ART_ADAM_STEP_A_WEIGHT_DECAY].f, exact(1.0), out, tol);
+}
+
+void art_ref_adamw_step(const art_op_args *args, double *const *out, double *const *tol) {
+    const art_attr *attr = args->attr;
+    double lr = attr[ART_ADAMW_STEP_A_LR].f * args->learning_rate_scale;
+    ref_adam(args, 0.0, rounded(1.0 - lr * attr[ART_ADAMW_STEP_A_WEIGHT_DECAY].f), out, tol);
+}
+
+void art_ref_rmsprop_step(const art_op_args *args, double *const *out, double *const *tol) {
+    const art_attr *attr = args->attr;
+    const float *mean = in(args, ART_RMSPROP_STEP_GRAD_AVG);
+    const float *buffer = in(args, ART_RMSPROP_STEP_MOMENTUM);
+    inexact alpha = rounded(attr[ART_RMSPROP_STEP_A_ALPHA].f);
+    inexact rest = rounded(1.0 - attr[ART_RMSPROP_STEP_A_ALPHA].f);
+    inexact eps = rounded(attr[ART_RMSPROP_STEP_A_EPS].f);
+    inexact keep = rounded(attr[ART_RMSPROP_STEP_A_MOMENTUM].f);
+    inexact lr = rounded(attr[ART_RMSPROP_STEP_A_LR].f * args->learning_rate_scale);
+    for (size_t i = 0; i < art_count(&args->operand[ART_RMSPROP_STEP_W]); i++) {
+        inexact d =
+            gradient(args, ART_RMSPROP_STEP_SCALE, attr[ART_RMSPROP_STEP_A_WEIGHT_DECAY].f, i);
+        inexact square = exact((double)in(args, ART_RMSPROP_STEP_SQUARE_AVG)[i]);
+        square = plus(times(alpha, square), times(rest, times(d, d)));
+        put(square, &out[ART_RMSPROP_STEP_SQUARE_AVG][i], &tol[ART_RMSPROP_STEP_SQUARE_AVG][i]);
+        if (mean) {
+            inexact m = exact((double)mean[i]);
+            m = plus(m, times(rest, minus(d, m)));
+            put(m, &out[ART_RMSPROP_STEP_GRAD_AVG][i], &tol[ART_RMSPROP_STEP_GRAD_AVG][i]);
+            square = minus(square, times(m, m));
+            square.value = fmax(square.value, 0.0);
+        }
+        inexact step = over(d, plus(root(square), eps));
+        if (buffer) {
+            step = plus(times(keep, exact((double)buffer[i])), step);
+            put(step, &out[ART_RMSPROP_STEP_MOMENTUM][i], &tol[ART_RMSPROP_STEP_MOMENTUM][i]);
+        }
+        put(minus(exact((double)in(args, ART_RMSPROP_STEP_W)[i]), times(lr, step)),
+            &out[ART_RMSPROP_STEP_W][i], &tol[ART_RMSPROP_STEP_W][i]);
+    }
+}
+
+void art_ref_adagrad_step(const art_op_args *args, double *const *out, double *const *tol) {
+    const art_attr *attr = args->attr;
+    double slower = 1.0 + (double)args->step * attr[ART_ADAGRAD_STEP_A_LR_DECAY].f;
+    inexact rate = rounded(attr[ART_ADAGRAD_STEP_A_LR].f * args->learning_rate_scale / slower);
+    inexact eps = rounded(attr[ART_ADAGRAD_STEP_A_EPS].f);
+    for (size_t i = 0; i < art_count(&args->operand[ART_ADAGRAD_STEP_W]); i++) {
+        inexact d =
+            gradient(args, ART_ADAGRAD_STEP_SCALE, attr[ART_ADAGRAD_STEP_A_WEIGHT_DECAY].f, i);
+        inexact sum = plus(exact((double)in(args, ART_ADAGRAD_STEP_SUM)[i]), times(d, d));
+        put(sum, &out[ART_ADAGRAD_STEP_SUM][i], &tol[ART_ADAGRAD_STEP_SUM][i]);
+        inexact step = times(rate, over(d, plus(root(sum), eps)));
+        put(minus(exact((double)in(args, ART_ADAGRAD_STEP_W)[i]), step),
+            &out[ART_ADAGRAD_STEP_W][i], &tol[ART_ADAGRAD_STEP_W][i]);
     }
 }

@@ -70,8 +70,10 @@ static void test_sgd(int size, int momentum, int nesterov, uint64_t step, int sc
     verify(s);
 }
 
-static void test_adam(int size, uint64_t step, double decay, int scaled) {
-    scene s = vectors(NEW(ADAM_STEP, adam_step), 4, 0, size, -1, 1);
+/* AdamW has Adam's slots. */
+static void test_adam(int size, uint64_t step, double decay, int scaled, int decoupled) {
+    scene s = decoupled ? NEW(ADAMW_STEP, adamw_step) : NEW(ADAM_STEP, adam_step);
+    s = vectors(s, 4, 0, size, -1, 1);
     scene_floats(&s, ART_ADAM_STEP_V, 1e-4, 1);
     s.attr[ART_ADAM_STEP_A_LR].f = 1e-3;
     s.attr[ART_ADAM_STEP_A_BETA1].f = 0.9;
@@ -85,6 +87,47 @@ static void test_adam(int size, uint64_t step, double decay, int scaled) {
     verify(s);
 }
 
+/* Means and mean squares such that every variance is well above its rounding errors. */
+static void test_rmsprop(int size, int centered, int momentum, int scaled) {
+    scene s = vectors(NEW(RMSPROP_STEP, rmsprop_step), 2, 0, size, -1, 1);
+    scene_operand(&s, ART_RMSPROP_STEP_SQUARE_AVG, F32, 0, 1, size);
+    scene_floats(&s, ART_RMSPROP_STEP_SQUARE_AVG, 0.3, 1);
+    if (centered) {
+        scene_operand(&s, ART_RMSPROP_STEP_GRAD_AVG, F32, 0, 1, size);
+        scene_floats(&s, ART_RMSPROP_STEP_GRAD_AVG, -0.4, 0.4);
+    }
+    if (momentum) {
+        scene_operand(&s, ART_RMSPROP_STEP_MOMENTUM, F32, 0, 1, size);
+        scene_floats(&s, ART_RMSPROP_STEP_MOMENTUM, -1, 1);
+    }
+    s.attr[ART_RMSPROP_STEP_A_LR].f = 0.01;
+    s.attr[ART_RMSPROP_STEP_A_ALPHA].f = 0.97;
+    s.attr[ART_RMSPROP_STEP_A_EPS].f = 1e-8;
+    s.attr[ART_RMSPROP_STEP_A_WEIGHT_DECAY].f = size & 1 ? 1e-2 : 0.0;
+    s.attr[ART_RMSPROP_STEP_A_MOMENTUM].f = momentum ? 0.9 : 0.0;
+    s.attr[ART_RMSPROP_STEP_A_CENTERED].i = centered;
+    s.args.learning_rate_scale = 0.3;
+    if (scaled) {
+        *(float *)scene_operand(&s, ART_RMSPROP_STEP_SCALE, F32, 0, 1, 1) = 0.37f;
+    }
+    verify(s);
+}
+
+static void test_adagrad(int size, uint64_t step, double decay, int scaled) {
+    scene s = vectors(NEW(ADAGRAD_STEP, adagrad_step), 3, 0, size, -1, 1);
+    scene_floats(&s, ART_ADAGRAD_STEP_SUM, 0, 1);
+    s.attr[ART_ADAGRAD_STEP_A_LR].f = 0.01;
+    s.attr[ART_ADAGRAD_STEP_A_LR_DECAY].f = 0.1;
+    s.attr[ART_ADAGRAD_STEP_A_WEIGHT_DECAY].f = decay;
+    s.attr[ART_ADAGRAD_STEP_A_EPS].f = 1e-10;
+    s.args.step = step;
+    s.args.learning_rate_scale = 0.3;
+    if (scaled) {
+        *(float *)scene_operand(&s, ART_ADAGRAD_STEP_SCALE, F32, 0, 1, 1) = 0.37f;
+    }
+    verify(s);
+}
+
 static void test_optimizers(void) {
     for (int i = 0; i < N_LENGTHS; i++) {
         int n = length(i);
@@ -92,7 +135,13 @@ static void test_optimizers(void) {
         for (int v = 0; v < 4; v++) {
             test_sgd(n, 1, v & 1, (uint64_t)(v & 2), i & 1);
         }
-        test_adam(n, (uint64_t)i * 7, i & 1 ? 0.01 : 0.0, i & 2);
+        for (int v = 0; v < 4; v++) {
+            test_rmsprop(n, v & 1, v & 2, i & 1);
+        }
+        double decay = i & 1 ? 0.01 : 0.0;
+        test_adam(n, (uint64_t)i * 7, decay, i & 2, 0);
+        test_adam(n, (uint64_t)i * 7, decay, i & 2, 1);
+        test_adagrad(n, (uint64_t)i * 7, decay, i & 2);
     }
 }
 

@@ -35,12 +35,20 @@ class Run:
 _LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
 _MOMENTUM = {"lr": 0.05, "momentum": 0.9}
 _NESTEROV = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}
+_CENTERED = {"lr": 1e-3, "centered": True, "momentum": 0.9, "weight_decay": 1e-3}
+_ACCUMULATED = {"lr": 1e-2, "initial_accumulator_value": 0.1, "weight_decay": 1e-3}
 RUNS: dict[str, Run] = {
     "lenet5_sgd_momentum": Run(*_LENET, "SGD", _MOMENTUM),
     "lenet5_adam": Run(*_LENET, "Adam", {"lr": 3e-3}),
     "lenet5_nesterov_decay_clipped": Run(*_LENET, "SGD", _NESTEROV, clip_norm=0.5),
+    "lenet5_adamw": Run(*_LENET, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
+    "lenet5_rmsprop": Run(*_LENET, "RMSprop", {"lr": 1e-3}),
+    "lenet5_adagrad": Run(*_LENET, "Adagrad", {"lr": 1e-2, "lr_decay": 0.05}),
     "small_resnet_sgd_momentum": Run(*_RESNET, "SGD", _MOMENTUM),
     "small_resnet_adam": Run(*_RESNET, "Adam", {"lr": 1e-3, "weight_decay": 1e-3}),
+    "small_resnet_adamw": Run(*_RESNET, "AdamW", {"lr": 1e-3, "betas": (0.8, 0.99)}),
+    "small_resnet_rmsprop_centered": Run(*_RESNET, "RMSprop", _CENTERED),
+    "small_resnet_adagrad": Run(*_RESNET, "Adagrad", _ACCUMULATED),
 }
 
 

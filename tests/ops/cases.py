@@ -119,6 +119,21 @@ def adam(**options: Any) -> Callable[[], Any]:
     return lambda: optim.Adam(lr=0.01, **options)
 
 
+def adamw(**options: Any) -> Callable[[], Any]:
+    """Return a maker of AdamW."""
+    return lambda: optim.AdamW(lr=0.01, **options)
+
+
+def rmsprop(**options: Any) -> Callable[[], Any]:
+    """Return a maker of RMSprop."""
+    return lambda: optim.RMSprop(**options)
+
+
+def adagrad(**options: Any) -> Callable[[], Any]:
+    """Return a maker of Adagrad."""
+    return lambda: optim.Adagrad(**options)
+
+
 _CONVOLUTIONS = {
     "conv_3x3": image(120, lambda: [nn.Conv2d(4, 6, 3)]),
     "conv_3x3_padded_no_bias": image(252, lambda: [nn.Conv2d(4, 6, 3, padding=1, bias=False)]),
@@ -213,6 +228,20 @@ _TRAINING = {
     "adam": two_linears(optimizer=adam()),
     "adam_options": two_linears(optimizer=adam(betas=(0.8, 0.95), eps=1e-4, weight_decay=0.1)),
     "adam_clipped": two_linears(optimizer=adam(), clip_norm=0.1),
+    "adamw": two_linears(optimizer=adamw()),
+    "adamw_options": two_linears(optimizer=adamw(betas=(0.8, 0.95), weight_decay=3.0)),
+    "adamw_clipped": two_linears(optimizer=adamw(), clip_norm=0.1),
+    "rmsprop": two_linears(optimizer=rmsprop()),
+    "rmsprop_momentum": two_linears(optimizer=rmsprop(momentum=0.9, weight_decay=0.1)),
+    "rmsprop_centered": two_linears(optimizer=rmsprop(centered=True, alpha=0.8)),
+    "rmsprop_everything": two_linears(
+        optimizer=rmsprop(centered=True, momentum=0.9, weight_decay=0.1), clip_norm=0.1
+    ),
+    "adagrad": two_linears(optimizer=adagrad()),
+    "adagrad_options": two_linears(
+        optimizer=adagrad(lr_decay=0.1, weight_decay=0.1, initial_accumulator_value=0.2),
+        clip_norm=0.1,
+    ),
     "clipped": image(168, lambda: [Residual(4)], clip_norm=0.05, optimizer=sgd(momentum=0.9)),
     "not_clipped": two_linears(clip_norm=1e6),
     "frozen_first": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("0.weight", "0.bias")),

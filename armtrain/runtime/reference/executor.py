@@ -28,7 +28,12 @@ from armtrain.runtime.reference.table import FUNCTIONS
 
 __all__ = ["ReferenceExecutor"]
 
-_UPDATES = frozenset({OpCode.SGD_STEP, OpCode.ADAM_STEP})
+_UPDATES = frozenset(
+    {
+        *(OpCode.SGD_STEP, OpCode.ADAM_STEP, OpCode.ADAMW_STEP),
+        *(OpCode.RMSPROP_STEP, OpCode.ADAGRAD_STEP),
+    }
+)
 
 
 @dataclass(frozen=True)

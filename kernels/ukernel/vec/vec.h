@@ -44,8 +44,32 @@ typedef struct art_vec_adam {
     float rest2; /* 1 - beta2 */
     float root;  /* sqrt(1 - beta2^t) */
     float eps;
-    float rate; /* lr / (1 - beta1^t) */
+    float rate;   /* lr / (1 - beta1^t) */
+    int shrinks;  /* decoupled decay: w is multiplied by `shrink` before the step */
+    float shrink; /* 1 - lr decay */
 } art_vec_adam;
+
+/* One step of RMSprop (torch's order of operations): g = scale g + weight_decay w;
+ * square = alpha square + rest g g; mean += rest (g - mean);
+ * buffer = momentum buffer + g / (sqrt(square - mean mean) + eps); w -= lr buffer. */
+typedef struct art_vec_rmsprop {
+    float scale;
+    float weight_decay;
+    float alpha;
+    float rest; /* 1 - alpha */
+    float eps;
+    float momentum;
+    float lr;
+} art_vec_rmsprop;
+
+/* One step of Adagrad: g = scale g + weight_decay w; sum += g g; w -= rate g / (sqrt(sum) + eps).
+ */
+typedef struct art_vec_adagrad {
+    float scale;
+    float weight_decay;
+    float eps;
+    float rate; /* lr / (1 + steps before * lr_decay) */
+} art_vec_adagrad;
 
 /* y = (x - mean) * slope + shift, one value per column: the one formula of normalisation. */
 typedef struct art_vec_affine {
@@ -82,6 +106,7 @@ enum {
  * tanh           within the bound of art_tanhf; tanh_grad: dx = dy (1 - y^2)
  * dropout        y = survives(first + i) ? x * scale : 0
  * sgd            buffer may be NULL (no momentum)
+ * rmsprop        mean (not centred) and buffer (no momentum) may be NULL; a difference below 0 is 0
  * sum_squares    in double: exact products, 16 partial sums, fixed tree
  * squared_error  sum of (y - t)^2 likewise; dy = (y - t) * k unless dy is NULL
  * row_max        NaN is ignored; -inf for n = 0

@@ -141,16 +141,71 @@ static void FN(sgd)(float *w, const float *g, float *buffer, size_t n, const art
     }
 }
 
-static void FN(adam)(float *w, const float *g, float *m, float *v, size_t n,
-                     const art_vec_adam *k) {
-    const art_vec_adam c = *k;
+INLINE void adam_loop(float *w, const float *g, float *m, float *v, size_t n, art_vec_adam c) {
     IVDEP for (size_t i = 0; i < n; i++) {
         float d = g[i] * c.scale + c.weight_decay * w[i];
         float first = m[i] + c.rest1 * (d - m[i]);
         float second = c.beta2 * v[i] + c.rest2 * (d * d);
         m[i] = first;
         v[i] = second;
-        w[i] -= c.rate * (first / (sqrtf(second) / c.root + c.eps));
+        float from = c.shrinks ? w[i] * c.shrink : w[i];
+        w[i] = from - c.rate * (first / (sqrtf(second) / c.root + c.eps));
+    }
+}
+
+static void FN(adam)(float *w, const float *g, float *m, float *v, size_t n,
+                     const art_vec_adam *k) {
+    art_vec_adam c = *k;
+    if (c.shrinks) {
+        c.shrinks = 1;
+        adam_loop(w, g, m, v, n, c);
+    } else {
+        c.shrinks = 0;
+        adam_loop(w, g, m, v, n, c);
+    }
+}
+
+INLINE void rmsprop_loop(float *w, const float *g, float *square, float *mean, float *buffer,
+                         size_t n, art_vec_rmsprop c) {
+    IVDEP for (size_t i = 0; i < n; i++) {
+        float d = g[i] * c.scale + c.weight_decay * w[i];
+        float second = c.alpha * square[i] + c.rest * (d * d);
+        square[i] = second;
+        if (mean) {
+            float first = mean[i] + c.rest * (d - mean[i]);
+            mean[i] = first;
+            second -= first * first;
+            second = second < 0.0f ? 0.0f : second;
+        }
+        float step = d / (sqrtf(second) + c.eps);
+        if (buffer) {
+            step = c.momentum * buffer[i] + step;
+            buffer[i] = step;
+        }
+        w[i] -= c.lr * step;
+    }
+}
+
+static void FN(rmsprop)(float *w, const float *g, float *square, float *mean, float *buffer,
+                        size_t n, const art_vec_rmsprop *k) {
+    if (mean && buffer) {
+        rmsprop_loop(w, g, square, mean, buffer, n, *k);
+    } else if (mean) {
+        rmsprop_loop(w, g, square, mean, NULL, n, *k);
+    } else if (buffer) {
+        rmsprop_loop(w, g, square, NULL, buffer, n, *k);
+    } else {
+        rmsprop_loop(w, g, square, NULL, NULL, n, *k);
+    }
+}
+
+static void FN(adagrad)(float *w, const float *g, float *sum, size_t n, const art_vec_adagrad *k) {
+    const art_vec_adagrad c = *k;
+    IVDEP for (size_t i = 0; i < n; i++) {
+        float d = g[i] * c.scale + c.weight_decay * w[i];
+        float total = sum[i] + d * d;
+        sum[i] = total;
+        w[i] -= c.rate * (d / (sqrtf(total) + c.eps));
     }
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -27,6 +29,18 @@ BETA = st.floats(SMALLEST, 1.0, exclude_max=True) | st.just(0.0)
         ),
         (optim.Adam(), "adam:lr=0.001"),
         (optim.Adam(lr=2e-3, betas=(0.8, 0.99)), "adam:lr=0.002,beta1=0.8,beta2=0.99"),
+        (optim.AdamW(), "adamw:lr=0.001"),
+        (
+            optim.AdamW(betas=(0.8, 0.999), weight_decay=0.1),
+            "adamw:lr=0.001,beta1=0.8,weight_decay=0.1",
+        ),
+        (optim.RMSprop(), "rmsprop:lr=0.01"),
+        (
+            optim.RMSprop(alpha=0.9, momentum=0.5, centered=True),
+            "rmsprop:lr=0.01,alpha=0.9,momentum=0.5,centered=true",
+        ),
+        (optim.Adagrad(), "adagrad:lr=0.01"),
+        (optim.Adagrad(lr_decay=0.1, eps=1e-8), "adagrad:lr=0.01,lr_decay=0.1,eps=1e-08"),
     ],
 )
 def test_texts(optimizer: optim.Optimizer, text: str) -> None:
@@ -44,6 +58,17 @@ def test_sgd_text_round_trips(**options: Any) -> None:
 def test_adam_text_round_trips(**options: Any) -> None:
     optimizer = optim.Adam(**options)
     assert optim.parse_optimizer(optimizer.text) == optimizer
+
+
+TWINS = (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad)
+
+
+@pytest.mark.parametrize("kind", TWINS, ids=lambda kind: kind.__name__)
+def test_names_and_defaults_are_torchs(kind: type[optim.Optimizer]) -> None:
+    torch = pytest.importorskip("torch", reason="compares with torch where it is installed")
+    theirs = inspect.signature(getattr(torch.optim, kind.__name__).__init__).parameters
+    for field in fields(kind):
+        assert getattr(kind(), field.name) == theirs[field.name].default, field.name
 
 
 @pytest.mark.parametrize(
@@ -71,7 +96,17 @@ def test_adam_text_round_trips(**options: Any) -> None:
         ),
         (lambda: optim.Adam(betas=(0.9,)), "two numbers"),  # type: ignore[arg-type]
         (lambda: optim.Adam(eps=-1e-8), "eps needs"),
-        (lambda: optim.parse_optimizer("rmsprop:lr=1"), "available are sgd, adam"),
+        (
+            lambda: optim.parse_optimizer("lion:lr=1"),
+            "available are sgd, adam, adamw, rmsprop, adagrad",
+        ),
+        (lambda: optim.AdamW(betas=(0.9,)), "optim.AdamW: betas needs two numbers"),  # type: ignore[arg-type]
+        (lambda: optim.AdamW(weight_decay=-0.1), "optim.AdamW: weight_decay needs"),
+        (lambda: optim.RMSprop(alpha=1.1), "alpha needs a finite number from 0 to 1"),
+        (lambda: optim.RMSprop(alpha=-0.1), "alpha needs"),
+        (lambda: optim.RMSprop(momentum=-0.1), "optim.RMSprop: momentum needs"),
+        (lambda: optim.Adagrad(lr_decay=-0.1), "optim.Adagrad: lr_decay needs"),
+        (lambda: optim.Adagrad(initial_accumulator_value=-1), "initial_accumulator_value needs"),
         (lambda: optim.parse_optimizer("sgd:rate=1"), "not an option of sgd"),
         (lambda: optim.parse_optimizer("sgd:lr=1,lr=2"), "given twice"),
         (lambda: optim.parse_optimizer("sgd:lr=fast"), "'fast' is not a number"),

@@ -108,6 +108,26 @@ def test_adam(name: str) -> None:
     twins.compare(optim.Adam(**options), theirs)
 
 
+# With a small eps, noise in a gradient that is 0 in exact arithmetic (a bias before a batch norm)
+# becomes a step; where weight decay does not hide it, eps is larger.
+ADAPTIVE: list[tuple[str, dict[str, Any]]] = [
+    ("AdamW", {"lr": 0.01, "weight_decay": 0.3, "eps": 1e-3}),
+    ("RMSprop", {"weight_decay": 0.02}),
+    ("RMSprop", {"alpha": 0.9, "momentum": 0.9, "eps": 1e-3}),
+    ("RMSprop", {"alpha": 0.8, "centered": True, "eps": 1e-3}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.02}),
+    ("Adagrad", {"initial_accumulator_value": 0.5}),
+]
+
+
+@pytest.mark.parametrize(("kind", "options"), ADAPTIVE)
+@pytest.mark.parametrize("name", ["Residual", "SharedLinear"])
+def test_adaptive_rates(name: str, kind: str, options: dict[str, Any]) -> None:
+    twins = Twins(name)
+    theirs = getattr(twins.torch.optim, kind)(twins.theirs.parameters(), **options)
+    twins.compare(getattr(optim, kind)(**options), theirs)
+
+
 @pytest.mark.parametrize("name", sorted(NETS.keys() - {"ImageOut"}))
 def test_cross_entropy(name: str) -> None:
     twins = Twins(name)

@@ -21,7 +21,7 @@ from tests.plan_edit import get_field, sign, with_field
 
 
 def a_plan(**changes: Any) -> Plan:
-    """Plan a network that has every kind of attribute but Adam's."""
+    """Plan a network that has every kind of attribute but those of other optimisers."""
     net = nn.Sequential(
         nn.Conv2d(2, 4, 3, padding=1),
         nn.BatchNorm2d(4),
@@ -73,8 +73,11 @@ def attr_places(made: Plan) -> list[tuple[int, OpCode, AttrSpec]]:
 def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engine() -> None:
     engine = pytest.importorskip("armtrain._engine")
     seen = set()
-    adam = a_plan(optimizer=optim.Adam(lr=0.1), clip_norm=None)
-    for made in (a_plan(), adam):
+    others = (
+        *(optim.Adam(lr=0.1), optim.AdamW(), optim.Adagrad()),
+        optim.RMSprop(momentum=0.9, centered=True),
+    )
+    for made in (a_plan(), *(a_plan(optimizer=other, clip_norm=None) for other in others)):
         content = made.to_bytes()
         assert findings(content) == []
         for place, op, slot in attr_places(made):
