@@ -35,6 +35,7 @@ def plan(
     loss: Loss,
     optimizer: Optimizer,
     clip_norm: float | None = None,
+    clip_value: float | None = None,
     budget: int | str | None = None,
     board: str = "generic",
     threads: int | None = None,
@@ -50,9 +51,9 @@ def plan(
         As in torch: `nn.CrossEntropyLoss()`, `optim.SGD(lr=0.01, momentum=0.9)`.
     input_shape, batch_size : sequence of int, int
         Shape of one sample without the batch, as (1, 28, 28); samples per step, fewer run too.
-    clip_norm, param_groups, train_only
-        Largest norm of all gradients together; groups of parameters with options of their own;
-        patterns of the parameter names to train, all others are frozen.
+    clip_norm, clip_value, param_groups, train_only
+        Largest norm of all gradients together; or largest absolute value in one; groups of
+        parameters with own options; patterns of parameters to train, all others are frozen.
     budget : int or str, optional
         Bytes that the arena may have: 1000000, '512 KiB', '1.5 GB'.
     board, threads : str, int
@@ -69,8 +70,8 @@ def plan(
     profile = load_board(board)
     medium = None if storage is None else load_medium(storage, profile)
     compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
-                       optimizer=optimizer, clip_norm=clip_norm, board=profile.id,
-                       param_groups=param_groups)  # fmt: skip
+                       optimizer=optimizer, clip_norm=clip_norm, clip_value=clip_value,
+                       board=profile.id, param_groups=param_groups)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
     return replace(_planned(_compiler(compiled, asked, train_only), budget), storage=medium)
 

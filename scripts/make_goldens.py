@@ -37,6 +37,8 @@ def losses(run: Run, dtype: torch.dtype) -> list[float]:
         loss.backward()
         if run.clip_norm is not None:
             torch.nn.utils.clip_grad_norm_(model.parameters(), run.clip_norm)
+        if run.clip_value is not None:
+            torch.nn.utils.clip_grad_value_(model.parameters(), run.clip_value)
         optimizer.step()
         result.append(loss.item())
     return result

@@ -320,6 +320,7 @@ _BOUNDS: dict[OpCode, Bound] = {
     OpCode.MSE_EVAL: _mse,
     OpCode.GRAD_SUMSQ: lambda call, exact: {"acc": gamma(call["g"].size + 1) * exact["acc"]},
     OpCode.CLIP_SCALE: _roundings(4),
+    OpCode.CLIP_VALUE: _roundings(1),
     OpCode.SGD_STEP: _sgd,
     OpCode.ADAM_STEP: _adam,
     OpCode.ADAMW_STEP: _adamw,

@@ -46,6 +46,9 @@ def add_parser(subparsers: Subparsers) -> Parser:
     )
     parser.add_argument("--clip-norm", type=positive, metavar="X", help="clip the global norm to X")
     parser.add_argument(
+        "--clip-value", type=positive, metavar="X", help="clip every gradient to [-X, X]"
+    )
+    parser.add_argument(
         "--train-only", metavar="PATTERN", help="freeze parameters that do not match, as in 'fc.*'"
     )
     parser.add_argument("--budget", type=size_bytes, metavar="B", help="largest arena, as in 2MiB")
@@ -72,6 +75,7 @@ def run(args: argparse.Namespace) -> int:
         optimizer=args.optimizer,
         train_only=args.train_only,
         clip_norm=args.clip_norm,
+        clip_value=args.clip_value,
         budget=args.budget,
         board=args.board,
         threads=args.threads,

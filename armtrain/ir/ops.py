@@ -68,6 +68,7 @@ class OpCode(IntEnum):
     ADAMW_STEP = 33
     RMSPROP_STEP = 34
     ADAGRAD_STEP = 35
+    CLIP_VALUE = 36
 
 
 @dataclass(frozen=True)
@@ -277,6 +278,7 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
         "",
         "torch.optim.Adagrad; the rate is lr / (1 + steps before * lr_decay)",
     ),
+    (OpCode.CLIP_VALUE, "g:RW", "limit:norm", "", "g = min(max(g, -limit), limit), NaN stays NaN"),
 )
 
 

@@ -184,3 +184,4 @@ class Program:
     clip_norm: float | None
     input_shape: tuple[int, ...]
     board: str = "generic"
+    clip_value: float | None = None

@@ -76,7 +76,8 @@ def program_text(program: Program) -> str:
     """Return a readable dump of all tensors and steps of `program`."""
     lines = [
         f"program batch={program.batch_size} threads={program.threads} loss={program.loss} "
-        f"optimizer={program.optimizer} clip_norm={program.clip_norm} board={program.board}",
+        f"optimizer={program.optimizer} clip_norm={program.clip_norm} "
+        f"clip_value={program.clip_value} board={program.board}",
         "tensors",
         *(_tensor_text(t) for t in program.tensors),
     ]

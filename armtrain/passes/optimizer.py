@@ -1,10 +1,10 @@
-"""Optimiser steps, their state, parameter groups and clipping by the global norm."""
+"""Optimiser steps, their state, parameter groups, clipping by the global norm and by value."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError
@@ -17,7 +17,15 @@ from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select
 from armtrain.values import real
 
-__all__ = ["Clipping", "Updates", "check_clip_norm", "check_optimizer", "optimizer_of_params"]
+__all__ = [
+    "Clipping",
+    "NormClipping",
+    "Updates",
+    "ValueClipping",
+    "check_clipping",
+    "check_optimizer",
+    "optimizer_of_params",
+]
 
 ParamGroups = Sequence[Mapping[str, Any]]
 
@@ -75,12 +83,22 @@ def check_optimizer(optimizer: object) -> Optimizer:
     return optimizer
 
 
-def check_clip_norm(clip_norm: float | None) -> float | None:
-    """Return the largest allowed norm, or None for no clipping."""
-    if clip_norm is None:
-        return None
-    return real("clip_norm, the largest norm of all gradients or None,", clip_norm, MIN_FLOAT,
-                MAX_FLOAT)  # fmt: skip
+def check_clipping(
+    clip_norm: float | None, clip_value: float | None
+) -> tuple[float | None, float | None]:
+    """Return the largest allowed norm and the largest allowed value, None for no clipping."""
+    if clip_norm is not None and clip_value is not None:
+        raise ArgumentError(
+            f"clip_norm={clip_norm!r} and clip_value={clip_value!r} were both given: gradients are "
+            "clipped by their common norm or each by value, give one of them"
+        )
+    if clip_norm is not None:
+        what = "clip_norm, the largest norm of all gradients or None,"
+        clip_norm = real(what, clip_norm, MIN_FLOAT, MAX_FLOAT)
+    if clip_value is not None:
+        what = "clip_value, the largest absolute value in a gradient or None,"
+        clip_value = real(what, clip_value, MIN_FLOAT, MAX_FLOAT)
+    return clip_norm, clip_value
 
 
 def optimizer_of_params(
@@ -134,7 +152,39 @@ def _checked_groups(groups: object) -> Sequence[Mapping[str, Any]]:
     return listed
 
 
-class Clipping:
+class Clipping(Protocol):
+    """What clipping adds: a step after each gradient, one after all, a factor for the updates."""
+
+    @property
+    def scale(self) -> TensorId | None:
+        """Return the factor of the gradients."""
+
+    def each(self, layer: str, param: str, gradient: TensorId) -> Step:
+        """Return the step that follows a parameter's complete gradient."""
+
+    def finish(self) -> Step | None:
+        """Return the step that waits for all gradients; updates wait for it."""
+
+
+class ValueClipping:
+    """Steps that bound every value of a gradient, at once, so that updates need not wait."""
+
+    scale: TensorId | None = None
+
+    def __init__(self, emitter: Emitter, limit: float) -> None:
+        self._emitter = emitter
+        self._limit = limit
+
+    def each(self, layer: str, param: str, gradient: TensorId) -> Step:
+        """Return the step that clips a gradient in place."""
+        place = Place(Phase.TRAIN, layer, "CG")
+        return self._emitter.step(OpCode.CLIP_VALUE, place, {"limit": self._limit}, g=gradient)
+
+    def finish(self) -> None:
+        """Nothing waits for all gradients."""
+
+
+class NormClipping:
     """Steps that measure the norm of all gradients and the factor that bounds it."""
 
     def __init__(self, emitter: Emitter, max_norm: float, params: Sequence[str]) -> None:
@@ -144,7 +194,7 @@ class Clipping:
         self._squares = emitter.tensor("clip.sumsq", Role.METRIC, (len(params),), dtype=DType.F64)
         self.scale = emitter.tensor("clip.scale", Role.METRIC, (1,))
 
-    def measure(self, layer: str, param: str, gradient: TensorId) -> Step:
+    def each(self, layer: str, param: str, gradient: TensorId) -> Step:
         """Return the step that sums a gradient's squares."""
         place, attrs = Place(Phase.TRAIN, layer, "CG"), {"index": self._index[param]}
         op = OpCode.GRAD_SUMSQ

@@ -28,8 +28,10 @@ from armtrain.passes.layout import feature_order, param_layout, settle_layouts
 from armtrain.passes.loss import check_loss, emit_eval_loss, emit_train_loss, reads_torch_order
 from armtrain.passes.optimizer import (
     Clipping,
+    NormClipping,
     Updates,
-    check_clip_norm,
+    ValueClipping,
+    check_clipping,
     check_optimizer,
     optimizer_of_params,
 )
@@ -81,6 +83,7 @@ class _Settings:
     loss: Loss
     optimizers: dict[str, Optimizer]
     clip_norm: float | None
+    clip_value: float | None
     threads: int
 
 
@@ -95,6 +98,13 @@ def _persistent(emitter: Emitter, graph: Graph) -> dict[str, TensorId]:
     return tensors
 
 
+def _clipping(emitter: Emitter, settings: _Settings) -> Clipping | None:
+    """Return the asked clipping of gradients."""
+    if settings.clip_norm is not None:
+        return NormClipping(emitter, settings.clip_norm, tuple(settings.optimizers))
+    return None if settings.clip_value is None else ValueClipping(emitter, settings.clip_value)
+
+
 def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
     """Return the steps of a training step."""
     emitter = fwd.emitter
@@ -102,15 +112,13 @@ def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
     forward = emit_forward(fwd, FORWARD_RULES)
     loss, output_gradient = emit_train_loss(fwd, settings.loss)
     gradients = backward_of(fwd, BACKWARD_RULES, output_gradient)
-    clipping = None
-    if settings.clip_norm is not None:
-        clipping = Clipping(emitter, settings.clip_norm, tuple(settings.optimizers))
+    clipping = _clipping(emitter, settings)
     scale = clipping.scale if clipping else None
     layers = []
     for node, steps, group in zip(fwd.graph.nodes, forward, gradients, strict=True):
-        measured = [clipping.measure(node.name, *c) for c in group.complete] if clipping else []
+        clipped = [clipping.each(node.name, *c) for c in group.complete] if clipping else []
         apply = tuple(updates.step(node.name, *c, scale) for c in group.complete)
-        gradient = (*group.gradient, *measured)
+        gradient = (*group.gradient, *clipped)
         layers.append(LayerSteps(steps, gradient, tuple(group.derivative), apply))
     return order_training(layers, loss, clipping.finish() if clipping else None)
 
@@ -145,8 +153,9 @@ def _lower(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> Progra
         for tensor, storage in zip(emitter.tensors, storages, strict=True)
     )
     return Program(
-        tensors, steps, "", graph.batch_size, settings.threads, "", "", settings.clip_norm, ()
-    )
+        tensors, steps, "", graph.batch_size, settings.threads, "", "", settings.clip_norm, (),
+        clip_value=settings.clip_value,
+    )  # fmt: skip
 
 
 def compile_stages(
@@ -157,6 +166,7 @@ def compile_stages(
     loss: Any,
     optimizer: Any,
     clip_norm: float | None = None,
+    clip_value: float | None = None,
     threads: int = 4,
     board: str = "generic",
     param_groups: Sequence[Mapping[str, Any]] | None = None,
@@ -176,7 +186,7 @@ def compile_stages(
     settings = _Settings(
         checked_loss,
         optimizer_of_params(laid_out, base, param_groups),
-        check_clip_norm(clip_norm),
+        *check_clipping(clip_norm, clip_value),
         threads,
     )
     program = replace(
@@ -200,6 +210,7 @@ def compile_program(
     loss: Any,
     optimizer: Any,
     clip_norm: float | None = None,
+    clip_value: float | None = None,
     threads: int = 4,
     board: str = "generic",
     param_groups: Sequence[Mapping[str, Any]] | None = None,
@@ -216,8 +227,8 @@ def compile_program(
         Planned samples per batch; smaller batches run too.
     loss : Loss
     optimizer : Optimizer
-    clip_norm : float, optional
-        Largest norm of all gradients together.
+    clip_norm, clip_value : float, optional
+        Largest norm of all gradients together; or largest absolute value in a gradient.
     threads : int
         Planned threads; their stacks and scratch are in the program.
     board : str
@@ -248,6 +259,7 @@ def compile_program(
         loss=loss,
         optimizer=optimizer,
         clip_norm=clip_norm,
+        clip_value=clip_value,
         threads=threads,
         board=board,
         param_groups=param_groups,

@@ -154,6 +154,7 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.MSE_EVAL: _mse,
     OpCode.GRAD_SUMSQ: _slots,
     OpCode.CLIP_SCALE: _slots,
+    OpCode.CLIP_VALUE: _alike("g"),
     OpCode.SGD_STEP: _alike("w", "g", "momentum"),
     OpCode.ADAM_STEP: _alike("w", "g", "m", "v"),
     OpCode.ADAMW_STEP: _alike("w", "g", "m", "v"),

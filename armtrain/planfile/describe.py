@@ -95,7 +95,8 @@ def _head_lines(data: PlanData) -> list[str]:
     program = data.program
     shape = "x".join(str(d) for d in program.input_shape)
     medium = "" if data.storage is None else f", storage {data.storage.id}"
-    clip = "" if program.clip_norm is None else f", gradients clipped to norm {program.clip_norm:g}"
+    limits = (("norm", program.clip_norm), ("value", program.clip_value))
+    clip = "".join(f", gradients clipped to {kind} {x:g}" for kind, x in limits if x is not None)
     return [
         f"armtrain plan: input {shape}, batch {program.batch_size}, {program.threads} thread(s), "
         f"board {program.board}{medium}",

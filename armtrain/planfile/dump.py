@@ -64,7 +64,7 @@ def text_dump(data: PlanData) -> str:
         f"plan: model {model_hash(program).hex()} batch {program.batch_size} threads "
         f"{program.threads} board {program.board}",
         f"loss {program.loss} optimizer {program.optimizer} clip_norm {program.clip_norm} "
-        f"input {_shape(program.input_shape)}",
+        f"clip_value {program.clip_value} input {_shape(program.input_shape)}",
         f"arena {data.arena_bytes} lower_bound {data.lower_bound_bytes} proved_minimum "
         f"{data.proved_minimum_bytes} budget {data.budget_bytes} by {data.method}",
         *(f"{key} {value}" for key, value in accounts(data).items()),

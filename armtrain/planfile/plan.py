@@ -140,6 +140,7 @@ class Plan(PlanData):
             "loss": self.program.loss,
             "optimizer": self.program.optimizer,
             "clip_norm": self.program.clip_norm,
+            "clip_value": self.program.clip_value,
             "input_shape": list(self.program.input_shape),
             "model_hash": self.model_hash,
         }

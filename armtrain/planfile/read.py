@@ -102,6 +102,7 @@ def _meta(content: bytes) -> Fields:
     expected: dict[str, tuple[type, ...]] = {
         "board": (str,),
         "clip_norm": (float, int, type(None)),
+        "clip_value": (float, int, type(None)),
         "floor_bytes": (int,),
         "input_shape": (list,),
         "loss": (str,),
@@ -203,6 +204,7 @@ def _program(
         meta["clip_norm"],
         tuple(meta["input_shape"]),
         meta["board"],
+        meta.get("clip_value"),
     )
 
 

@@ -128,6 +128,7 @@ def _meta(data: PlanData) -> bytes:
     value: dict[str, Any] = {
         "board": program.board,
         "clip_norm": program.clip_norm,
+        "clip_value": program.clip_value,
         "derived": accounts(data),
         "floor_bytes": data.floor_bytes,
         "input_shape": list(program.input_shape),

@@ -1,4 +1,5 @@
-/* Clipping by the global norm: one sum of squares per gradient, then one factor for all. */
+/* Clipping by the global norm: one sum of squares per gradient, then one factor for all.
+ * Clipping by value: each gradient by itself, in place. */
 #include <math.h>
 
 #include "ops/op_functions.h"
@@ -49,5 +50,23 @@ art_status art_op_clip_scale_run(const art_op_args *args, art_error *err) {
     }
     double scale = args->attr[ART_CLIP_SCALE_A_MAX_NORM].f / (sqrt(sum) + 1e-6);
     *art_out(args, ART_CLIP_SCALE_SCALE) = (float)(scale < 1.0 ? scale : 1.0);
+    return ART_OK;
+}
+
+art_status art_op_clip_value_check(const art_op_args *args, art_error *err) {
+    return art_check_operand(args, ART_CLIP_VALUE_G, "clip_value.g", ART_DTYPE_F32, ART_ANY_RANK,
+                             err);
+}
+
+ART_NO_WORKSPACE(clip_value)
+
+static void clamp(const art_op_args *args, const void *limit, size_t first, size_t n) {
+    art_vec(args)->clamp(art_out(args, ART_CLIP_VALUE_G) + first, *(const float *)limit, n);
+}
+
+art_status art_op_clip_value_run(const art_op_args *args, art_error *err) {
+    float limit = (float)args->attr[ART_CLIP_VALUE_A_LIMIT].f;
+    (void)err;
+    art_run_spans(args, art_count(&args->operand[ART_CLIP_VALUE_G]), 2, clamp, &limit);
     return ART_OK;
 }

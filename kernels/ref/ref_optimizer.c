@@ -34,6 +34,15 @@ void art_ref_clip_scale(const art_op_args *args, double *const *out, double *con
     *tol[ART_CLIP_SCALE_SCALE] = 1.01 * U * *out[ART_CLIP_SCALE_SCALE];
 }
 
+void art_ref_clip_value(const art_op_args *args, double *const *out, double *const *tol) {
+    const double limit = args->attr[ART_CLIP_VALUE_A_LIMIT].f;
+    for (size_t i = 0; i < art_count(&args->operand[ART_CLIP_VALUE_G]); i++) {
+        double g = (double)in(args, ART_CLIP_VALUE_G)[i];
+        out[ART_CLIP_VALUE_G][i] = fabs(g) > limit ? copysign(limit, g) : g;
+        tol[ART_CLIP_VALUE_G][i] = fabs(g) > (1.0 - 2.0 * U) * limit ? 1.01 * U * limit : 0.0;
+    }
+}
+
 /* A value with the error that its float counterpart may have. */
 typedef struct inexact {
     double value, tol;

@@ -167,6 +167,9 @@ static void test_sums(void) {
         scene_operand(&s, ART_CLIP_SCALE_SCALE, F32, 0, 1, 1);
         s.attr[ART_CLIP_SCALE_A_MAX_NORM].f = 2.5;
         verify(s);
+        s = vectors(NEW(CLIP_VALUE, clip_value), 1, 0, length(i), -3, 3);
+        s.attr[ART_CLIP_VALUE_A_LIMIT].f = 1.1;
+        verify(s);
     }
 }
 

@@ -30,6 +30,7 @@ class Run:
     optimizer: str
     options: dict[str, Any] = field(default_factory=dict)
     clip_norm: float | None = None
+    clip_value: float | None = None
 
 
 _LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
@@ -44,6 +45,7 @@ RUNS: dict[str, Run] = {
     "lenet5_adamw": Run(*_LENET, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
     "lenet5_rmsprop": Run(*_LENET, "RMSprop", {"lr": 1e-3}),
     "lenet5_adagrad": Run(*_LENET, "Adagrad", {"lr": 1e-2, "lr_decay": 0.05}),
+    "lenet5_values_clipped": Run(*_LENET, "SGD", _MOMENTUM, clip_value=0.02),
     "small_resnet_sgd_momentum": Run(*_RESNET, "SGD", _MOMENTUM),
     "small_resnet_adam": Run(*_RESNET, "Adam", {"lr": 1e-3, "weight_decay": 1e-3}),
     "small_resnet_adamw": Run(*_RESNET, "AdamW", {"lr": 1e-3, "betas": (0.8, 0.99)}),

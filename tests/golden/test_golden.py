@@ -29,6 +29,7 @@ def make_plan(name: str) -> at.Plan:
         loss=nn.CrossEntropyLoss(),
         optimizer=getattr(optim, run.optimizer)(**run.options),
         clip_norm=run.clip_norm,
+        clip_value=run.clip_value,
     )
 
 

@@ -34,7 +34,7 @@ class Case:
         None: class labels and cross-entropy; else mean squared error with such targets.
     optimizer : callable
         Returns the optimiser.
-    clip_norm : float or None
+    clip_norm, clip_value : float or None
     frozen : tuple of str
         Parameters that are not trained.
     batch_size : int
@@ -47,6 +47,7 @@ class Case:
     target_shape: tuple[int, ...] | None = None
     optimizer: Callable[[], Any] = field(default=lambda: optim.SGD(lr=0.1))
     clip_norm: float | None = None
+    clip_value: float | None = None
     frozen: tuple[str, ...] = ()
     batch_size: int = 3
     smallest: int = 1
@@ -243,6 +244,10 @@ _TRAINING = {
         clip_norm=0.1,
     ),
     "clipped": image(168, lambda: [Residual(4)], clip_norm=0.05, optimizer=sgd(momentum=0.9)),
+    "clipped_values": image(
+        168, lambda: [Residual(4)], clip_value=0.01, optimizer=sgd(momentum=0.9)
+    ),
+    "adam_clipped_values": two_linears(optimizer=adam(), clip_value=0.02),
     "not_clipped": two_linears(clip_norm=1e6),
     "frozen_first": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("0.weight", "0.bias")),
     "frozen_middle": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.weight", "2.bias")),
@@ -264,6 +269,7 @@ def make_plan(case: Case, **more: Any) -> at.Plan:
         loss=nn.MSELoss() if case.target_shape else nn.CrossEntropyLoss(),
         optimizer=case.optimizer(),
         clip_norm=case.clip_norm,
+        clip_value=case.clip_value,
         **more,
     )
 

@@ -7,6 +7,8 @@ early gives a wrong gradient or NaN.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,8 @@ def trained_names(executor_plan: object) -> set[str]:
 
 @pytest.mark.parametrize("name", CASES)
 def test_gradient(name: str) -> None:
-    case = CASES[name]
+    # A value that is clipped is no derivative.
+    case = replace(CASES[name], clip_value=None)
     plan = make_plan(case)
     executor = ReferenceExecutor(plan, seed=1)
     generator = np.random.default_rng(2)

@@ -12,6 +12,7 @@ __all__ = [
     "adam_step",
     "adamw_step",
     "clip_scale",
+    "clip_value",
     "grad_sumsq",
     "rmsprop_step",
     "sgd_step",
@@ -29,6 +30,12 @@ def clip_scale(call: Call) -> Outputs:
     """Scale = min(1, max_norm / (norm + 1e-6))."""
     norm = np.sqrt(call["acc"].sum())
     return {"scale": np.array([np.minimum(1.0, call.number("max_norm") / (norm + 1e-6))])}
+
+
+def clip_value(call: Call) -> Outputs:
+    """G = g within [-limit, limit], as torch's clip_grad_value_."""
+    limit = call.number("limit")
+    return {"g": np.clip(call["g"], -limit, limit)}
 
 
 def sgd_step(call: Call) -> Outputs:

@@ -107,6 +107,7 @@ enum {
  * dropout        y = survives(first + i) ? x * scale : 0
  * sgd            buffer may be NULL (no momentum)
  * rmsprop        mean (not centred) and buffer (no momentum) may be NULL; a difference below 0 is 0
+ * clamp          x = x > limit ? limit : x < -limit ? -limit : x
  * sum_squares    in double: exact products, 16 partial sums, fixed tree
  * squared_error  sum of (y - t)^2 likewise; dy = (y - t) * k unless dy is NULL
  * row_max        NaN is ignored; -inf for n = 0

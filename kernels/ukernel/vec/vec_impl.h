@@ -209,6 +209,13 @@ static void FN(adagrad)(float *w, const float *g, float *sum, size_t n, const ar
     }
 }
 
+static void FN(clamp)(float *x, float limit, size_t n) {
+    IVDEP for (size_t i = 0; i < n; i++) {
+        float low = x[i] < -limit ? -limit : x[i];
+        x[i] = low > limit ? limit : low;
+    }
+}
+
 /* ---- reductions to one number: element i belongs to partial result i mod LANES ---- */
 
 enum { LANES = 16 };

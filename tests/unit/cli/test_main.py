@@ -75,6 +75,8 @@ def test_usage_errors(args: list[str], message: str, capsys: pytest.CaptureFixtu
     [
         (["--clip-norm", "1e-50"], "clip_norm"),
         (["--clip-norm", "1e39"], "clip_norm"),
+        (["--clip-value", "1e39"], "clip_value"),
+        (["--clip-value", "1", "--clip-norm", "1"], "give one of them"),
         (["--threads", "65"], "threads needs an integer from 1 to 64, got 65"),
         (["--batch", "2147483648"], "batch_size needs an integer from 1 to 2147483647"),
         (["--optimizer", "sgd:lr=1e-50"], "too small for a float32"),

@@ -77,7 +77,10 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         *(optim.Adam(lr=0.1), optim.AdamW(), optim.Adagrad()),
         optim.RMSprop(momentum=0.9, centered=True),
     )
-    for made in (a_plan(), *(a_plan(optimizer=other, clip_norm=None) for other in others)):
+    for made in (
+        a_plan(),
+        *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),
+    ):
         content = made.to_bytes()
         assert findings(content) == []
         for place, op, slot in attr_places(made):
@@ -142,6 +145,9 @@ def test_the_largest_number_of_threads_is_planned_checked_and_opened() -> None:
         ({"clip_norm": 1e-50}, "clip_norm.* got 1e-50"),
         ({"clip_norm": 1e39}, "clip_norm.* got 1e\\+39"),
         ({"clip_norm": 0}, "clip_norm.* got 0"),
+        ({"clip_norm": None, "clip_value": 1e-50}, "clip_value.* got 1e-50"),
+        ({"clip_norm": None, "clip_value": -1.0}, "clip_value.* got -1.0"),
+        ({"clip_value": 0.5}, "clip_norm=1.0 and clip_value=0.5 were both given"),
         ({"clip_norm": float("nan")}, "clip_norm.* got nan"),
         ({"budget": 2**64}, "is more than a plan can record"),
         ({"budget": True}, "no byte count"),
