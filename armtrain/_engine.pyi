@@ -119,6 +119,16 @@ class Engine:
     def random_sample(self, seed: int, index: int, x: _Array, target: _Array) -> None:
         """Write sample `index` of `random:` data: x in [0, 1) and a label or float target."""
 
+def schedule_scale(
+    word: str,
+    values: Sequence[float],
+    milestones: Sequence[int],
+    per_step: bool,
+    epoch: int,
+    step: int,
+) -> float:
+    """Return the factor of the learning rates after `epoch` complete epochs and `step` steps."""
+
 def shuffle(seed: int, epoch: int, count: int, first: int, out: _Array) -> None:
     """Write the sample indices (uint64) at positions `first` on of an epoch into `out`."""
 

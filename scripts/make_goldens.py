@@ -1,4 +1,4 @@
-"""Write the losses of the golden runs as PyTorch computes them, in float32 and in double.
+"""Write the losses of the golden runs as PyTorch computes them, and factors of schedules.
 
 Usage: python scripts/make_goldens.py [--check]
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -17,8 +18,10 @@ sys.path.insert(0, str(ROOT))
 import torch  # noqa: E402
 
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
+from tests.golden.schedules import LEARNING_RATE, SCHEDULES, TIMES  # noqa: E402
 
 STORED = ROOT / "tests" / "golden" / "losses.json"
+SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 
 
 def losses(run: Run, dtype: torch.dtype) -> list[float]:
@@ -44,6 +47,18 @@ def losses(run: Run, dtype: torch.dtype) -> list[float]:
     return result
 
 
+def factors(name: str, options: dict[str, Any]) -> list[float]:
+    """Return the learning rates of a schedule divided by the first one given."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], LEARNING_RATE, momentum=0.9)
+    schedule = getattr(torch.optim.lr_scheduler, name)(optimizer, **options)
+    result = []
+    for _ in range(TIMES):
+        result.append(optimizer.param_groups[0]["lr"] / LEARNING_RATE)
+        optimizer.step()
+        schedule.step()
+    return result
+
+
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
@@ -53,6 +68,8 @@ def main(argv: list[str]) -> int:
     }
     if "--check" not in argv:
         STORED.write_text(json.dumps(found, indent=1) + "\n")
+        schedules = {text: factors(*made) for text, made in SCHEDULES.items()}
+        SCHEDULE_FACTORS.write_text(json.dumps(schedules, indent=1) + "\n")
         return 0
     stored = json.loads(STORED.read_text())
     worst = max(

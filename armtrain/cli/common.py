@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from armtrain.errors import ArgumentError, ArmtrainError, DataError
@@ -13,6 +14,7 @@ from armtrain.limits import MAX_DIM
 from armtrain.words import OPTIONS
 
 if TYPE_CHECKING:
+    from armtrain.optim.lr_scheduler import LRScheduler
     from armtrain.runtime.progress import Progress
     from armtrain.runtime.trainer import Trainer
 
@@ -29,6 +31,7 @@ __all__ = [
     "path_text",
     "positive",
     "print_json",
+    "schedule",
     "shape",
     "size_bytes",
 ]
@@ -121,6 +124,16 @@ def data_spec(text: str) -> str:
     except DataError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return text
+
+
+def schedule(text: str) -> Sequence[LRScheduler]:
+    """Argument type: learning-rate schedules."""
+    from armtrain.optim.lr_scheduler import parse_schedule
+
+    try:
+        return parse_schedule(text)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def add_engine_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ __all__ = [
     "describe_losses",
     "describe_models",
     "describe_optimizers",
+    "describe_schedules",
 ]
 
 
@@ -87,6 +88,17 @@ def describe_optimizers() -> str:
         for word, items in optimizer_options().items()
     )
     return _table("--optimizer NAME:OPTION=VALUE,..., where defaults are", rows)
+
+
+def describe_schedules() -> str:
+    """Return what --schedule may be, with the defaults of every option."""
+    from armtrain.optim.lr_scheduler import schedule_options
+
+    title = (
+        "--schedule NAME:OPTION=VALUE,...[+NAME:...], factors of the learning rates that are\n"
+        "multiplied; time counts epochs, with interval=step steps (one_cycle's own); defaults are"
+    )
+    return _table(title, schedule_options())
 
 
 def describe_data() -> str:

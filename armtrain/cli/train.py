@@ -15,8 +15,9 @@ from armtrain.cli.common import (
     open_trainer,
     path_text,
     print_json,
+    schedule,
 )
-from armtrain.cli.parser import Parser, describe_data
+from armtrain.cli.parser import Parser, describe_data, describe_schedules
 from armtrain.limits import MAX_EPOCHS
 from armtrain.words import OPTIONS
 
@@ -33,7 +34,7 @@ JSON_LINES = "one object a line, the log's for each epoch, then a summary"
 def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
     parser: Parser = subparsers.add_parser("train", help="train from a plan file")
-    parser.details = (describe_data,)
+    parser.details = (describe_data, describe_schedules)
     add_engine_arguments(parser)
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
     parser.add_argument(
@@ -55,6 +56,9 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
     parser.add_argument(
         "--weights", metavar="F", type=path_text, help="start from these safetensors weights"
+    )
+    parser.add_argument(
+        "--schedule", metavar="S", type=schedule, help="factor of the learning rates, see below"
     )
     parser.add_argument(
         "--log", metavar="F.jsonl", type=path_text, help="write one JSON object an epoch"
@@ -84,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
         checkpoint_every=args.checkpoint_every,
         resume=args.resume,
         log=args.log,
+        schedule=args.schedule,
         progress=progress,
     )
     if args.save:

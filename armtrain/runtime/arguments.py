@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.files import path_text
 from armtrain.limits import MAX_EPOCHS
+from armtrain.optim.lr_scheduler import check_schedule
 from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
 from armtrain.values import as_integer, integer, truth
@@ -70,7 +71,7 @@ def float32_of(name: str, value: Any) -> NDArray[np.float32]:
 
 
 def fit_options(
-    epochs: Any, checkpoint: Any, checkpoint_every: Any, resume: Any, log: Any
+    epochs: Any, checkpoint: Any, checkpoint_every: Any, resume: Any, log: Any, schedule: Any
 ) -> FitOptions:
     """Return the checked options of one run.
 
@@ -90,6 +91,7 @@ def fit_options(
         _every(checkpoint_every),
         truth("resume", resume),
         None if log is None else path_of("log", log),
+        check_schedule(schedule),
     )
     if options.checkpoint is None and (options.resume or options.checkpoint_every):
         raise ArgumentError("resume and checkpoint_every need a checkpoint directory")

@@ -9,7 +9,7 @@ precision, of loss times samples, divided by all samples.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from time import monotonic
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from armtrain.data import Source
 from armtrain.errors import NonFiniteError
+from armtrain.optim.lr_scheduler import LRScheduler
 from armtrain.runtime.batches import Buffers, evaluate_source, with_row
 from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
@@ -33,6 +34,8 @@ __all__ = ["FitOptions", "Shuffle", "TrainingLoop"]
 
 Shuffle = Callable[[int, int, int, int, Any], None]
 """shuffle(seed, epoch, count, first, out): sample numbers from position `first` on."""
+ScheduleScale = Callable[[str, Sequence[float], Sequence[int], bool, int, int], float]
+"""schedule_scale(word, values, milestones, per_step, epoch, step): the factor of the rates."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,7 @@ class FitOptions:
     checkpoint_every: int | None = None
     resume: bool = False
     log: str | os.PathLike[str] | None = None
+    schedule: tuple[LRScheduler, ...] = ()
 
 
 class TrainingLoop:
@@ -53,6 +57,7 @@ class TrainingLoop:
         self,
         engine: Engine,
         shuffle: Shuffle,
+        schedule_scale: ScheduleScale,
         buffers: Buffers,
         meter: PeakMeter,
         *,
@@ -63,6 +68,7 @@ class TrainingLoop:
         """Keep what every run of a trainer shares."""
         self._engine = engine
         self._shuffle = shuffle
+        self._schedule_scale = schedule_scale
         self._buffers = buffers
         self._meter = meter
         self._seed = seed
@@ -137,6 +143,11 @@ class TrainingLoop:
             state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
             state.n_train = count
             state.put(engine)
+        if not options.schedule and state.learning_rate_scale != 1.0:
+            self._progress.note(
+                "note: no schedule is given, learning rates stay at "
+                f"{state.learning_rate_scale:g} times the plan's"
+            )
         return options.epochs if options.resume else state.epoch + options.epochs
 
     def _epoch(
@@ -152,6 +163,7 @@ class TrainingLoop:
         self._seconds, self._trained = 0.0, 0
         self._progress.begin(state.epoch + 1, target, train.count, state.position)
         while state.position < train.count:
+            self._set_rate(state, options.schedule)
             self._step(state, train)
             unfinished = state.position < train.count
             if unfinished and guard.requested:
@@ -175,6 +187,20 @@ class TrainingLoop:
         state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
         state.put(self._engine)
         return record
+
+    def _set_rate(self, state: RunState, schedule: tuple[LRScheduler, ...]) -> None:
+        """Set the factor of the next step's learning rates; without a schedule it stays."""
+        if not schedule:
+            return
+        scale, step = 1.0, self._engine.get_state()["step"]
+        for part in schedule:
+            milestones = getattr(part, "milestones", ())
+            per_step = part.interval == "step"
+            scale *= self._schedule_scale(
+                part.word, part.values(), milestones, per_step, state.epoch, step
+            )
+        state.learning_rate_scale = scale
+        state.put(self._engine)
 
     def _step(self, state: RunState, train: Source) -> None:
         """Train the next batch and account for it."""

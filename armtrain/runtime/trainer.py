@@ -113,7 +113,7 @@ class Trainer:
             beside_bytes=buffer_bytes(self.plan.program) + OPEN_BYTES,
         )
         self._engine.initialize()
-        self._shuffle = module.shuffle
+        self._shuffle, self._schedule_scale = module.shuffle, module.schedule_scale
         self._info: dict[str, Any] = self._engine.info()
         program = self.plan.program
         self._expected = expected_of(program, int(self._info["n_classes"]))
@@ -161,6 +161,7 @@ class Trainer:
         checkpoint_every: int | None = None,
         resume: bool = False,
         log: str | os.PathLike[str] | None = None,
+        schedule: Any = None,
         progress: Progress | bool | None = None,
     ) -> History:
         """Train for a number of epochs.
@@ -183,6 +184,8 @@ class Trainer:
             Continue from the newest intact checkpoint in `checkpoint`, if there is one.
         log : path-like, optional
             JSON lines file, one object an epoch.
+        schedule : str or LRScheduler or sequence of LRScheduler, optional
+            Factor of the learning rates, as 'cosine:T_max=10'; several are multiplied.
         progress : Progress or bool, optional
             A bar on a terminal, else lines, by default; False shows nothing.
 
@@ -208,7 +211,7 @@ class Trainer:
             Signals that are ignored stay so, and after a handler of your own `fit` returns what it
             trained.
         """
-        options = fit_options(epochs, checkpoint, checkpoint_every, resume, log)
+        options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule)
         shown = progress_of(progress)
         with ExitStack() as stack:
             source = self._open(stack, train, targets=True)
@@ -221,6 +224,7 @@ class Trainer:
             loop = TrainingLoop(
                 self._engine,
                 self._shuffle,
+                self._schedule_scale,
                 self._buffers,
                 self._meter,
                 seed=self.seed,

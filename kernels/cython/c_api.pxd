@@ -83,6 +83,24 @@ cdef extern from "armtrain.h" nogil:
                            void *target)
     uint64_t art_shuffle(uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position)
 
+cdef extern from "engine/schedule.h" nogil:
+    enum:
+        ART_SCHEDULE_VALUES
+        ART_SCHEDULE_MILESTONES
+
+    ctypedef struct art_schedule_kind:
+        pass
+
+    ctypedef struct art_schedule:
+        const art_schedule_kind *kind
+        bint per_step
+        double values[4]
+        uint64_t milestones[16]
+        unsigned int n_milestones
+
+    const art_schedule_kind *art_schedule_find(const char *word)
+    double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step)
+
 
 cdef extern from "core/cpu.h" nogil:
     uint32_t art_cpu_features()

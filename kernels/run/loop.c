@@ -187,6 +187,16 @@ static art_status put_batch(run_loop *l, uint32_t n, art_error *err) {
     return ART_OK;
 }
 
+/* Without a schedule the rates stay as they are. */
+static void set_rate(run_loop *l) {
+    if (l->schedule.n > 0) {
+        store_state(l); /* and learn the step */
+        l->state.learning_rate_scale =
+            run_schedule_scale(&l->schedule, l->state.epoch, l->state.step);
+        store_state(l);
+    }
+}
+
 static art_status train_batch(run_loop *l, art_error *err) {
     const art_phase_io *io = &l->engine->io[ART_PHASE_TRAIN];
     double began = now(), loss;
@@ -197,6 +207,7 @@ static art_status train_batch(run_loop *l, art_error *err) {
     char epoch[80];
     snprintf(epoch, sizeof epoch, "epoch %llu; checkpoints are as they were",
              (unsigned long long)l->state.epoch + 1);
+    set_rate(l);
     art_status status = put_batch(l, n, err);
     if (status == ART_OK) {
         status = art_engine_train_step(l->engine, art_engine_tensor_data(l->engine, io->input),
@@ -333,6 +344,10 @@ static art_status begin(run_loop *l, art_error *err) {
         l->state.n_train = l->train.count;
     }
     store_state(l);
+    if (l->schedule.n == 0 && l->state.learning_rate_scale != 1.0) {
+        run_note(o, "note: no schedule is given, learning rates stay at %g times the plan's",
+                 l->state.learning_rate_scale);
+    }
     if (l->state.epoch >= o->epochs) {
         run_note(o, "already finished: %llu of %llu epochs are complete, nothing to do",
                  (unsigned long long)l->state.epoch, (unsigned long long)o->epochs);

@@ -7,6 +7,7 @@
 
 #include "options.h"
 #include "report.h"
+#include "schedule.h"
 #include "source.h"
 
 typedef struct run_loop {
@@ -15,6 +16,7 @@ typedef struct run_loop {
     art_info info;
     run_source train;
     run_source validation; /* used with --validation */
+    run_schedule schedule;
     int32_t *labels;       /* of one batch */
     art_run_state state;
     double seconds;    /* training time of this epoch and process */

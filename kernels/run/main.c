@@ -179,6 +179,9 @@ int main(int argc, char **argv) {
         !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why)) {
         return usage("--validation: ", why);
     }
+    if (!run_parse_schedule(options.schedule, &loop.schedule, why, sizeof why)) {
+        return usage("--schedule: ", why);
+    }
     if (!run_paths_apart(&options, &loop.train.spec, &loop.validation.spec, why, sizeof why)) {
         return usage("", why);
     }

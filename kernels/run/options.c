@@ -18,6 +18,8 @@ const char run_usage[] =
     "  --weights F            start from the weights of a safetensors file\n"
     "  --save F               write the weights to a safetensors file at the end; may be\n"
     "                         the file of --weights, but no other option's\n"
+    "  --schedule S           factor of the learning rates, as cosine:T_max=N or\n"
+    "                         linear:total_iters=N,interval=step+step:step_size=N\n"
     "  --log F                write a JSON object a line and epoch\n"
     "  --seed S               key of everything random (default 0)\n"
     "  --threads T            at most the planned number (default: that or all processors)\n"
@@ -43,6 +45,7 @@ static const struct flag {
     {"--resume", FLAG, offsetof(run_options, resume), 0, 0},
     {"--weights", TEXT, offsetof(run_options, weights), 0, 0},
     {"--save", TEXT, offsetof(run_options, save), 0, 0},
+    {"--schedule", TEXT, offsetof(run_options, schedule), 0, 0},
     {"--log", TEXT, offsetof(run_options, log), 0, 0},
     {"--seed", NUMBER, offsetof(run_options, seed), 0, UINT64_MAX},
     {"--threads", NUMBER, offsetof(run_options, threads), 1, UINT32_MAX},

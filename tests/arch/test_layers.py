@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "planfile": DESCRIBE | {"memory", "schedule", "board"},
     "compiler": DESCRIBE
     | {"nn", "optim", "zoo", "io", "board", "passes", "schedule", "memory", "planfile"},
-    "runtime": DESCRIBE | {"planfile", "io", "data", "board", "_engine"},
+    "runtime": DESCRIBE | {"optim", "planfile", "io", "data", "board", "_engine"},
     "demos": DESCRIBE
     | {"nn", "optim", "zoo", "io", "board", "data", "compiler", "planfile", "runtime"},
     "__init__": {"*"},

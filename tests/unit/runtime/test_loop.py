@@ -41,6 +41,7 @@ def run(
         loop = TrainingLoop(
             engine,
             shuffle,
+            lambda word, values, milestones, per_step, epoch, step: 0.5**epoch,
             Buffers(batch, EXPECTED),
             PeakMeter(),
             seed=seed,
