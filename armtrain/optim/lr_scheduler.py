@@ -33,7 +33,7 @@ __all__ = [
 MOST_SCHEDULES, MOST_MILESTONES = 4, 16
 _RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("factor", "start_factor", "end_factor", "eta_min_factor"), (0.0, 1.0)),
-    "gamma": (0.0, 1000.0),
+    "gamma": (0.0, 1.0),
     "pct_start": (0.0, 1.0 - 2.0**-20),
     **dict.fromkeys(("div_factor", "final_div_factor"), (1.0, 1e9)),
 }

@@ -63,7 +63,7 @@ static double one_cycle(const art_schedule *s, uint64_t time) {
 #define TIMES                                                                                      \
     { "total_iters", 1, ART_MAX_EPOCHS, 5, true }
 #define GAMMA(preset)                                                                              \
-    { "gamma", 0, 1000, preset, false }
+    { "gamma", 0, 1, preset, false }
 #define NEEDED(name)                                                                               \
     { name, 1, ART_MAX_EPOCHS, NAN, true }
 

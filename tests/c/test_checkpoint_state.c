@@ -37,8 +37,7 @@ static void skip_senseless(void) {
         {STATE(loss_sum), &infinite, "its loss_sum is inf"},
         {STATE(learning_rate_scale), &nan_, "its learning_rate_scale is"},
         {STATE(learning_rate_scale), &minus, "its learning_rate_scale is -1,"},
-        {STATE(learning_rate_scale), &zero, "its learning_rate_scale is 0,"},
-        {STATE(learning_rate_scale), &large, "its learning_rate_scale is 1e+300, above 0"},
+        {STATE(learning_rate_scale), &large, "its learning_rate_scale is 1e+300, 0 to"},
     };
     art_error err;
     art_engine *a = cnn_engine(1, 1, 4);

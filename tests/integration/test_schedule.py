@@ -60,6 +60,18 @@ def test_both_front_ends_and_a_resumed_run_give_the_same_bits(
     assert (tmp_path / "r" / last).read_bytes() == (whole / "c" / last).read_bytes()
 
 
+@pytest.mark.parametrize("schedule", ["polynomial:total_iters=1", "cosine:T_max=1"])
+def test_a_checkpoint_with_rates_of_0_is_resumed(schedule: str, tmp_path: Path) -> None:
+    trainer = at.Trainer(make_plan())
+    for epochs in (1, 2, 4):
+        trainer.fit(DATA, epochs, schedule=schedule, checkpoint=tmp_path / "c", resume=True,
+                    progress=False)  # fmt: skip
+        trainer = at.Trainer(make_plan())
+    history = trainer.fit(DATA, 5, schedule=schedule, checkpoint=tmp_path / "c", resume=True,
+                          progress=False)  # fmt: skip
+    assert [record.epoch for record in history] == [5]
+
+
 def test_the_factor_is_of_the_epoch_or_the_step() -> None:
     net = nn.Linear(1, 1, bias=False)
     plan = at.plan(
@@ -105,7 +117,7 @@ def test_rates_that_a_schedule_has_left_are_told(
         ("step:step_size", "'step_size' is no OPTION=VALUE"),
         ("step:step_size=1.5", "step's step_size needs a whole number from 1"),
         ("step:step_size=0x3", "step's step_size needs a whole number from 1"),
-        ("exponential:gamma=nan", "gamma needs a number from 0 to 1000, got 'nan'"),
+        ("exponential:gamma=nan", "gamma needs a number from 0 to 1, got 'nan'"),
         ("multistep:milestones=3;4", "milestones needs 1 to 16 whole numbers"),
         ("multistep:milestones=" + "/".join("1" * 17), "milestones needs 1 to 16 whole numbers"),
         ("linear:interval=batch", "interval needs epoch or step, got 'batch'"),
