@@ -24,12 +24,13 @@ def optimizer_options() -> dict[str, tuple[tuple[str, float | bool], ...]]:
     return {word: tuple(kind().items()) for word, kind in _OPTIMIZERS.items()}
 
 
-def _value(text: str, option: str) -> float | bool:
-    """Return a number or a truth value."""
-    if option in _WORDS:
-        return _WORDS[option]
+def _value(text: str, name: str, option: str, flag: bool) -> float | bool:
+    """Return a number, or for a flag a truth value."""
+    if flag and option not in _WORDS:
+        words = " or ".join(_WORDS)
+        raise ArgumentError(f"optimizer '{text}': {name} needs {words}, got '{option}'")
     try:
-        return float(option)
+        return _WORDS[option] if flag else float(option)
     except ValueError:
         raise ArgumentError(f"optimizer '{text}': '{option}' is not a number") from None
 
@@ -70,9 +71,7 @@ def parse_optimizer(text: str) -> Optimizer:
                 f"optimizer '{text}': '{item}' is not an option of {word}, or given twice; write "
                 f"OPTION=VALUE with {', '.join(known)}"
             )
-        options[name] = _value(text, value)
-    for name in options.keys() & {name for name, value in known.items() if value is False}:
-        options[name] = bool(options[name])
+        options[name] = _value(text, name, value, isinstance(known[name], bool))
     if "beta1" in known:
         betas = [options.pop(name, known[name]) for name in ("beta1", "beta2")]
         options["betas"] = tuple(betas)

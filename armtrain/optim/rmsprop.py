@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from armtrain.optim.base import Optimizer, number
+from armtrain.values import truth
 
 __all__ = ["RMSprop"]
 
@@ -43,4 +44,4 @@ class RMSprop(Optimizer):
         for name in ("lr", "eps", "weight_decay", "momentum"):
             number(self, name)
         number(self, "alpha", high=1.0)
-        object.__setattr__(self, "centered", bool(self.centered))
+        object.__setattr__(self, "centered", truth("optim.RMSprop: centered", self.centered))

@@ -1,4 +1,4 @@
-"""What the C library says without an open plan: the machine, checksums, rates, scratch of operations."""
+"""What the C library says without an open plan: machine, checksums, scratch, learning rates."""
 
 
 def kernel_levels():
@@ -77,7 +77,8 @@ def schedule_scale(str word, values, milestones, per_step, epoch, step):
     schedule.kind = art_schedule_find(encoded)
     known = schedule.kind != NULL
     if not known or len(values) > ART_SCHEDULE_VALUES or len(milestones) > ART_SCHEDULE_MILESTONES:
-        raise ShapeError(f"no schedule '{word}' of {len(values)} values and {len(milestones)} times")
+        given = f"{len(values)} values and {len(milestones)} times"
+        raise ShapeError(f"no schedule '{word}' of {given}")
     schedule.per_step = per_step
     schedule.n_milestones = len(milestones)
     for i, value in enumerate(values):

@@ -25,7 +25,8 @@ TAKERS: dict[str, Callable[[Any], object]] = {
     "requires_grad": lambda value: nn.Linear(4, 2).requires_grad_(value),
     "train: mode": lambda value: nn.Linear(4, 2).train(value),
     "optim.SGD: nesterov": lambda value: optim.SGD(momentum=0.9, nesterov=value),
-    "resume": lambda value: fit_options(1, "run", None, value, None),
+    "optim.RMSprop: centered": lambda value: optim.RMSprop(centered=value),
+    "resume": lambda value: fit_options(1, "run", None, value, None, None),
 }
 WRONG = ["False", "no", "", float("nan"), 0, 1, None, np.array([True, False]), "zeros"]
 

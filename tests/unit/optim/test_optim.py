@@ -110,6 +110,12 @@ def test_names_and_defaults_are_torchs(kind: type[optim.Optimizer]) -> None:
         (lambda: optim.parse_optimizer("sgd:rate=1"), "not an option of sgd"),
         (lambda: optim.parse_optimizer("sgd:lr=1,lr=2"), "given twice"),
         (lambda: optim.parse_optimizer("sgd:lr=fast"), "'fast' is not a number"),
+        (lambda: optim.parse_optimizer("sgd:lr=true"), "'true' is not a number"),
+        (
+            lambda: optim.parse_optimizer("sgd:momentum=0.9,nesterov=0.5"),
+            "nesterov needs true or false, got '0.5'",
+        ),
+        (lambda: optim.parse_optimizer("rmsprop:centered=1"), "centered needs true or false"),
         (lambda: optim.SGD().with_options(beta=1.0), "has no 'beta'; it has lr, momentum"),
     ],
 )
