@@ -10,13 +10,13 @@
 #include "engine/kept.h"
 #include "ops/check.h"
 
-/* Operation, first operand's name and attributes of every step that updates. They are added, so
- * that the steps' order, which is the plan's business, does not matter. Never 0. */
+/* Operation, first operand's name and attributes of every step that updates or clips. They are
+ * added, so that the steps' order, which is the plan's business, does not matter. Never 0. */
 static uint32_t update_crc32(const art_plan *plan) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < plan->header->n_train_steps; i++) {
         const art_plan_step *s = &plan->steps[i];
-        if (s->kind == ART_STEP_AG) {
+        if (s->kind == ART_STEP_AG || s->op == ART_OP_CLIP_VALUE) {
             const char *name = art_plan_name(plan, art_plan_operand(plan, i, 0));
             uint32_t crc = art_crc32(0, &s->op, sizeof s->op);
             crc = art_crc32(crc, name, strlen(name));

@@ -58,6 +58,13 @@ def train(front: list[str], folder: Path, plan: str, epochs: int) -> str:
     return done.stdout + done.stderr
 
 
+def test_another_clip_value_is_told(front: list[str], tmp_path: Path) -> None:
+    save_plan(tmp_path / "a.plan", clip_norm=None, clip_value=1.0)
+    save_plan(tmp_path / "b.plan", clip_norm=None, clip_value=0.5)
+    train(FRONT_ENDS["armtrain-run"], tmp_path, "a.plan", 1)
+    assert train(front, tmp_path, "b.plan", 2).count(NOTE) == 1
+
+
 @pytest.mark.parametrize("change", CHANGES)
 def test_other_optimizer_settings_are_told(front: list[str], change: str, tmp_path: Path) -> None:
     save_plan(tmp_path / "a.plan")
