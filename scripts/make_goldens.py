@@ -1,4 +1,6 @@
-"""Write the losses of the golden runs as PyTorch computes them, and factors of schedules.
+"""Write what PyTorch computes: losses of the golden runs, factors of schedules, values of losses.
+
+The runs are computed in float32 and in double, values and gradients of losses in double.
 
 Usage: python scripts/make_goldens.py [--check]
 
@@ -17,11 +19,13 @@ sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
 
+from tests.golden.loss_cases import BATCHES, LOSSES, LossCase, outputs, targets  # noqa: E402
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
 from tests.golden.schedules import LEARNING_RATE, SCHEDULES, TIMES  # noqa: E402
 
 STORED = ROOT / "tests" / "golden" / "losses.json"
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
+STORED_VALUES = STORED.with_name("loss_values.json")
 
 
 def losses(run: Run, dtype: torch.dtype) -> list[float]:
@@ -59,6 +63,30 @@ def factors(name: str, options: dict[str, Any]) -> list[float]:
     return result
 
 
+def values(case: LossCase) -> dict[str, list[float]]:
+    """Return the loss and its gradient, one after the other, for every size of batch."""
+    loss_of = getattr(torch.nn, case.loss)(**case.torch_options(torch.tensor))
+    result = {}
+    for n in BATCHES:
+        y = torch.from_numpy(outputs(n)).requires_grad_()
+        target = torch.from_numpy(targets(case, n))
+        loss = loss_of(y, target.long() if case.labels else target)
+        loss.backward()
+        result[str(n)] = [loss.item(), *y.grad.flatten().tolist()]
+    return result
+
+
+def difference(found: dict[str, dict[str, list[float]]], path: Path) -> float:
+    """Return the largest relative difference from what is stored."""
+    stored = json.loads(path.read_text())
+    return max(
+        abs(a - b) / (abs(b) or 1.0)
+        for name, kinds in found.items()
+        for kind, numbers in kinds.items()
+        for a, b in zip(numbers, stored[name][kind], strict=True)
+    )
+
+
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
@@ -66,18 +94,14 @@ def main(argv: list[str]) -> int:
         name: {"float32": losses(run, torch.float32), "float64": losses(run, torch.float64)}
         for name, run in RUNS.items()
     }
+    found_values = {name: values(case) for name, case in LOSSES.items()}
     if "--check" not in argv:
         STORED.write_text(json.dumps(found, indent=1) + "\n")
         schedules = {text: factors(*made) for text, made in SCHEDULES.items()}
         SCHEDULE_FACTORS.write_text(json.dumps(schedules, indent=1) + "\n")
+        STORED_VALUES.write_text(json.dumps(found_values) + "\n")
         return 0
-    stored = json.loads(STORED.read_text())
-    worst = max(
-        abs(a / b - 1.0)
-        for name, kinds in found.items()
-        for kind, values in kinds.items()
-        for a, b in zip(values, stored[name][kind], strict=True)
-    )
+    worst = max(difference(found, STORED), difference(found_values, STORED_VALUES))
     print(f"largest relative difference: {worst:.3g}")
     return int(worst > 1e-6)
 

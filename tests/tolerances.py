@@ -170,6 +170,32 @@ def _mse(call: Call, exact: Outputs) -> Outputs:
     return result
 
 
+def _huber(call: Call, exact: Outputs) -> Outputs:
+    """The rounded difference moves the loss by at most the slope; then as squares."""
+    size, count = np.abs(call["y"] - call["target"]), call["y"].size
+    moved = call.number("scale") * U * size.mean()
+    result = {"loss": np.array([moved]) + gamma(count + 4) * exact["loss"]}
+    if "dy" in exact:
+        result["dy"] = 4 * U * exact["dy"]
+    return result
+
+
+def _kl_div(call: Call, exact: Outputs) -> Outputs:
+    """A sum in double of terms that may cancel; the exponential of log targets is a float."""
+    target, y = call["target"], call["y"]
+    over = len(y) if call.integer("batchmean") else y.size
+    if call.integer("log_target"):
+        relative, terms = (np.abs(target) + 2 * FUNCTION_ULPS) * U, np.exp(target)
+        loss = (terms * np.abs(target - y) * relative).sum() / over
+    else:
+        relative, loss = 0.0 * target, 0.0
+        terms = target * np.abs(np.log(target, out=np.zeros_like(target), where=target != 0.0) - y)
+    result = {"loss": np.array([loss + U * U * y.size * np.abs(terms).sum() / over])}
+    if "dy" in exact:
+        result["dy"] = (relative + 2 * U) * exact["dy"]
+    return result
+
+
 def _gradient(call: Call) -> tuple[Array, Array]:
     """Return |g| scale + |weight decay w|, and the error of their sum."""
     size = np.abs(call["g"] * call.get("scale", 1.0))
@@ -326,5 +352,9 @@ _BOUNDS: dict[OpCode, Bound] = {
     OpCode.ADAMW_STEP: _adamw,
     OpCode.RMSPROP_STEP: _rmsprop,
     OpCode.ADAGRAD_STEP: _adagrad,
+    OpCode.HUBER_GRAD: _huber,
+    OpCode.HUBER_EVAL: _huber,
+    OpCode.KL_DIV_GRAD: _kl_div,
+    OpCode.KL_DIV_EVAL: _kl_div,
 }
 _CODE_OF: dict[Bound, OpCode] = {bound: code for code, bound in _BOUNDS.items()}

@@ -74,9 +74,13 @@ def describe_models() -> str:
 
 def describe_losses() -> str:
     """Return what --loss may be."""
-    from armtrain.nn.losses import loss_names
+    from armtrain.nn.losses import loss_options
 
-    return f"--loss: {', '.join(loss_names())}"
+    rows = (
+        (word, ",".join(f"{key}={str(value).lower()}" for key, value in items.items()))
+        for word, items in loss_options().items()
+    )
+    return _table("--loss NAME or NAME:OPTION=VALUE,..., where defaults are", rows)
 
 
 def describe_optimizers() -> str:

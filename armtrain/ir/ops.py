@@ -69,6 +69,10 @@ class OpCode(IntEnum):
     RMSPROP_STEP = 34
     ADAGRAD_STEP = 35
     CLIP_VALUE = 36
+    HUBER_GRAD = 37
+    HUBER_EVAL = 38
+    KL_DIV_GRAD = 39
+    KL_DIV_EVAL = 40
 
 
 @dataclass(frozen=True)
@@ -156,6 +160,8 @@ _STRIDES = "stride_h:size stride_w:size pad_h:pad pad_w:pad"
 _CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size"
 _MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size"
 _AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag"
+_HUBER = "bound:rate scale:rate"
+_KL_DIV = "log_target:flag batchmean:flag"
 
 # (code, operands, attributes, in-place pairs, summary)
 _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
@@ -279,6 +285,22 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
         "torch.optim.Adagrad; the rate is lr / (1 + steps before * lr_decay)",
     ),
     (OpCode.CLIP_VALUE, "g:RW", "limit:norm", "", "g = min(max(g, -limit), limit), NaN stays NaN"),
+        OpCode.HUBER_GRAD,
+        "y:R target:R loss:W dy:W",
+        _HUBER,
+        "dy=y",
+        "mean of scale (d^2 / (2 bound) where |d| < bound, else |d| - bound / 2), d = y - target",
+    ),
+    (OpCode.HUBER_EVAL, "y:R target:R loss:W", _HUBER, "", "loss f64[1]"),
+    (
+        OpCode.KL_DIV_GRAD,
+        "y:R target:R loss:W dy:W",
+        _KL_DIV,
+        "dy=y",
+        "t (log t - y) of log-probabilities y, t = log_target ? exp(target) : target; mean over "
+        "all elements, or over N if batchmean",
+    ),
+    (OpCode.KL_DIV_EVAL, "y:R target:R loss:W", _KL_DIV, "", "loss f64[1]"),
 )
 
 

@@ -13,7 +13,16 @@ from armtrain.nn.container import ModuleList, Sequential
 from armtrain.nn.conv import Conv2d
 from armtrain.nn.dropout import Dropout
 from armtrain.nn.linear import Linear
-from armtrain.nn.losses import CrossEntropyLoss, Loss, MSELoss, parse_loss
+from armtrain.nn.losses import (
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    Loss,
+    MSELoss,
+    SmoothL1Loss,
+    parse_loss,
+)
 from armtrain.nn.module import Module
 from armtrain.nn.norm import BatchNorm2d
 from armtrain.nn.parameter import Buffer, Parameter
@@ -30,7 +39,10 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "HuberLoss",
     "Identity",
+    "KLDivLoss",
+    "L1Loss",
     "Linear",
     "Loss",
     "MSELoss",
@@ -40,6 +52,7 @@ __all__ = [
     "Parameter",
     "ReLU",
     "Sequential",
+    "SmoothL1Loss",
     "Tanh",
     "Tensor",
     "functional",

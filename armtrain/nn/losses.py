@@ -3,18 +3,60 @@
 from __future__ import annotations
 
 from inspect import signature
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from armtrain.errors import ArgumentError
-from armtrain.nn.arguments import refuse_unless
+from armtrain.limits import MAX_FLOAT, MIN_FLOAT
+from armtrain.nn.arguments import rate, refuse_unless
+from armtrain.values import real
 
-__all__ = ["CrossEntropyLoss", "Loss", "MSELoss", "loss_names", "parse_loss"]
+__all__ = [
+    "CrossEntropyLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "Loss",
+    "MSELoss",
+    "SmoothL1Loss",
+    "loss_names",
+    "loss_options",
+    "parse_loss",
+]
 
 
 class Loss:
-    """Base class; `text` is the canonical name on command lines and in plans."""
+    """Base class of loss descriptions.
 
-    text: ClassVar[str]
+    Attributes
+    ----------
+    word : str
+        Name in texts ('smooth_l1').
+    options : dict
+        What a text may set: torch's argument names with this loss's values.
+    """
+
+    word: ClassVar[str]
+    options: dict[str, Any]
+
+    def __init__(self, **options: Any) -> None:
+        self.options = options
+
+    @property
+    def text(self) -> str:
+        """Canonical text: the name and whatever is not the default.
+
+        Examples
+        --------
+        >>> SmoothL1Loss(beta=0.5).text
+        'smooth_l1:beta=0.5'
+        """
+        defaults = type(self)().options
+        shown = [
+            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            for name, value in self.options.items()
+            if value != defaults[name]
+        ]
+        return ":".join([self.word, ",".join(shown)]) if shown else self.word
 
     def __setattr__(self, name: str, value: object) -> None:
         """Refuse to change an argument: it would change no plan, or only some."""
@@ -27,16 +69,25 @@ class Loss:
         object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
-        """Return the class."""
-        return f"{type(self).__name__}()"
+        """Return the class and its options."""
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
+        return f"{type(self).__name__}({shown})"
 
     def __eq__(self, other: object) -> bool:
-        """Compare by kind: losses have no parameters."""
-        return type(self) is type(other)
+        """Compare kind and options."""
+        return type(self) is type(other) and self.options == vars(other)["options"]
 
     def __hash__(self) -> int:
-        """Hash by kind."""
-        return hash(type(self))
+        """Hash kind and options."""
+        return hash(self.text)
+
+
+def _only_mean(loss: Loss, size_average: object, reduce: object, reduction: object) -> None:
+    """Refuse torch's deprecated arguments and sums."""
+    name = type(loss).__name__
+    refuse_unless(f"{name}: size_average", size_average, None)
+    refuse_unless(f"{name}: reduce", reduce, None)
+    refuse_unless(f"{name}: reduction", reduction, "mean")
 
 
 class CrossEntropyLoss(Loss):
@@ -48,7 +99,7 @@ class CrossEntropyLoss(Loss):
         Only torch's defaults, in torch's order.
     """
 
-    text = "cross_entropy"
+    word = "cross_entropy"
 
     def __init__(
         self,
@@ -59,11 +110,10 @@ class CrossEntropyLoss(Loss):
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
+        super().__init__()
         refuse_unless("CrossEntropyLoss: weight", weight, None)
-        refuse_unless("CrossEntropyLoss: size_average", size_average, None)
         refuse_unless("CrossEntropyLoss: ignore_index", ignore_index, -100)
-        refuse_unless("CrossEntropyLoss: reduce", reduce, None)
-        refuse_unless("CrossEntropyLoss: reduction", reduction, "mean")
+        _only_mean(self, size_average, reduce, reduction)
         refuse_unless("CrossEntropyLoss: label_smoothing", label_smoothing, 0.0)
 
 
@@ -76,38 +126,161 @@ class MSELoss(Loss):
         Only torch's defaults, in torch's order.
     """
 
-    text = "mse"
+    word = "mse"
 
     def __init__(
         self, size_average: None = None, reduce: None = None, reduction: str = "mean"
     ) -> None:
-        refuse_unless("MSELoss: size_average", size_average, None)
-        refuse_unless("MSELoss: reduce", reduce, None)
-        refuse_unless("MSELoss: reduction", reduction, "mean")
+        super().__init__()
+        _only_mean(self, size_average, reduce, reduction)
 
 
-_LOSSES: tuple[type[CrossEntropyLoss] | type[MSELoss], ...] = (CrossEntropyLoss, MSELoss)
+class L1Loss(Loss):
+    """Mean of |y - target| over all elements; targets have the shape of y.
+
+    Parameters
+    ----------
+    size_average, reduce, reduction
+        Only torch's defaults, in torch's order.
+    """
+
+    word = "l1"
+
+    def __init__(
+        self, size_average: None = None, reduce: None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        _only_mean(self, size_average, reduce, reduction)
+
+
+class SmoothL1Loss(Loss):
+    """Mean of d^2 / (2 beta) where |d| < beta, else |d| - beta / 2, with d = y - target.
+
+    Parameters
+    ----------
+    size_average, reduce, reduction
+        Only torch's defaults, in torch's order.
+    beta : float
+        Where the parabola ends; 0 is `L1Loss`.
+    """
+
+    word = "smooth_l1"
+
+    def __init__(
+        self,
+        size_average: None = None,
+        reduce: None = None,
+        reduction: str = "mean",
+        beta: float = 1.0,
+    ) -> None:
+        super().__init__(beta=rate("SmoothL1Loss: beta", beta))
+        _only_mean(self, size_average, reduce, reduction)
+
+
+class HuberLoss(Loss):
+    """Mean of d^2 / 2 where |d| < delta, else delta (|d| - delta / 2), with d = y - target.
+
+    Parameters
+    ----------
+    reduction : str
+        Only 'mean'.
+    delta : float
+        Where the parabola ends, above 0.
+    """
+
+    word = "huber"
+
+    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        super().__init__(delta=real("HuberLoss: delta", delta, MIN_FLOAT, MAX_FLOAT))
+        _only_mean(self, None, None, reduction)
+
+
+class KLDivLoss(Loss):
+    """Mean of t (log t - y): y are log-probabilities and targets t probabilities of y's shape.
+
+    Parameters
+    ----------
+    size_average, reduce
+        Only torch's defaults, in torch's order.
+    reduction : str
+        'mean' over all elements, as in torch, or 'batchmean' over samples, the divergence itself.
+    log_target : bool
+        Targets are logarithms of probabilities.
+    """
+
+    word = "kl_div"
+
+    def __init__(
+        self,
+        size_average: None = None,
+        reduce: None = None,
+        reduction: str = "mean",
+        log_target: bool = False,
+    ) -> None:
+        super().__init__(reduction=reduction, log_target=log_target)
+        if reduction != "batchmean":
+            _only_mean(self, size_average, reduce, reduction)
+        _only_mean(self, size_average, reduce, "mean")
+        if not isinstance(log_target, bool):
+            raise ArgumentError(f"KLDivLoss: log_target needs True or False, got {log_target!r}")
+
+
+_LOSSES: dict[str, type[Loss]] = {
+    loss.word: loss
+    for loss in (CrossEntropyLoss, MSELoss, L1Loss, SmoothL1Loss, HuberLoss, KLDivLoss)
+}
+_WORDS: dict[str, bool] = {"true": True, "false": False}
 
 
 def loss_names() -> tuple[str, ...]:
     """Return the canonical names of all losses."""
-    return tuple(loss.text for loss in _LOSSES)
+    return tuple(_LOSSES)
+
+
+def loss_options() -> dict[str, dict[str, Any]]:
+    """Return the options of every loss, by its name, with their defaults."""
+    return {word: kind().options for word, kind in _LOSSES.items()}
+
+
+def _value(option: str) -> float | bool | str:
+    """Return a truth value, a number, or the word itself."""
+    if option in _WORDS:
+        return _WORDS[option]
+    try:
+        return float(option)
+    except ValueError:
+        return option
 
 
 def parse_loss(text: str) -> Loss:
-    """Return the loss of a canonical name.
+    """Return the loss of a text, the inverse of `Loss.text`.
+
+    Parameters
+    ----------
+    text : str
+        NAME or NAME:OPTION=VALUE,... with torch's names of arguments.
 
     Raises
     ------
     ValueError
-        Unknown name.
+        Unknown name or option, or a value out of range.
 
     Examples
     --------
-    >>> parse_loss("cross_entropy")
-    CrossEntropyLoss()
+    >>> parse_loss("huber:delta=0.5")
+    HuberLoss(delta=0.5)
     """
-    for loss in _LOSSES:
-        if loss.text == text:
-            return loss()
-    raise ArgumentError(f"unknown loss '{text}'; available are {', '.join(loss_names())}")
+    word, _, rest = text.partition(":")
+    if word not in _LOSSES:
+        raise ArgumentError(f"unknown loss '{word}'; available are {', '.join(_LOSSES)}")
+    kind = _LOSSES[word]
+    known, options = kind().options, {}
+    for item in filter(None, rest.split(",")):
+        name, equals, value = item.partition("=")
+        if not equals or name not in known or name in options:
+            way = f"write OPTION=VALUE with {', '.join(known)}" if known else "it has no options"
+            raise ArgumentError(
+                f"loss '{text}': '{item}' is not an option of {word}, or given twice; {way}"
+            )
+        options[name] = _value(value)
+    return kind(**options)

@@ -2,15 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
 from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError, ShapeError
-from armtrain.ir.ops import OpCode
+from armtrain.ir.ops import OpCode, spec_of
 from armtrain.ir.program import Phase, Role, Step, TensorId
-from armtrain.nn.losses import CrossEntropyLoss, Loss, MSELoss
+from armtrain.nn.losses import (
+    CrossEntropyLoss,
+    HuberLoss,
+    KLDivLoss,
+    L1Loss,
+    Loss,
+    MSELoss,
+    SmoothL1Loss,
+)
 from armtrain.passes.emit import Place
 from armtrain.passes.forward import Forward
 
 __all__ = ["check_loss", "emit_eval_loss", "emit_train_loss", "reads_torch_order"]
+
+_Attrs = Mapping[str, int | float]
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """The operations of a loss, and their attributes.
+
+    Attributes
+    ----------
+    train, evaluate : OpCode
+    attrs : callable
+        Attributes by catalogue name, from torch's arguments.
+    labels : bool
+        Targets are one integer a sample; else floats like the output.
+    """
+
+    train: OpCode
+    evaluate: OpCode
+    attrs: Callable[[Mapping[str, Any]], _Attrs] = lambda options: options
+    labels: bool = False
+
+
+_HUBER = (OpCode.HUBER_GRAD, OpCode.HUBER_EVAL)
+_RULES: dict[type[Loss], _Rule] = {
+    CrossEntropyLoss: _Rule(OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL, labels=True),
+    MSELoss: _Rule(OpCode.MSE_GRAD, OpCode.MSE_EVAL),
+    L1Loss: _Rule(*_HUBER, lambda o: {"bound": 0.0, "scale": 1.0}),
+    SmoothL1Loss: _Rule(*_HUBER, lambda o: {"bound": o["beta"], "scale": 1.0}),
+    HuberLoss: _Rule(*_HUBER, lambda o: {"bound": o["delta"], "scale": o["delta"]}),
+    KLDivLoss: _Rule(
+        OpCode.KL_DIV_GRAD,
+        OpCode.KL_DIV_EVAL,
+        lambda o: {"log_target": o["log_target"], "batchmean": o["reduction"] == "batchmean"},
+    ),
+}
 
 
 def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
@@ -21,29 +69,30 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
     ArgumentError
         Not a loss.
     ShapeError
-        Cross-entropy on something else than (N, classes).
+        Labels for something else than (N, classes).
     """
-    if not isinstance(loss, CrossEntropyLoss | MSELoss):
+    if not isinstance(loss, Loss) or type(loss) not in _RULES:
+        *names, last = (f"nn.{kind.__name__}()" for kind in _RULES)
         raise ArgumentError(
-            f"loss needs nn.CrossEntropyLoss() or nn.MSELoss(), got {type(loss).__name__}"
+            f"loss needs {', '.join(names)} or {last}, got {type(loss).__name__}"
         )
-    if isinstance(loss, CrossEntropyLoss) and len(output_shape) != 2:
+    if _RULES[type(loss)].labels and len(output_shape) != 2:
         raise ShapeError(
-            f"CrossEntropyLoss needs logits of shape (N, classes), the network returns "
+            f"{type(loss).__name__} needs logits of shape (N, classes), the network returns "
             f"{output_shape}; end it with nn.Flatten() and nn.Linear(..., classes)"
         )
     return loss
 
 
 def reads_torch_order(loss: Loss) -> bool:
-    """Whether the loss gives a meaning to the place of a feature; MSE permutes its target."""
-    return isinstance(loss, CrossEntropyLoss)
+    """Whether the loss gives a meaning to the place of a feature; others permute their target."""
+    return _RULES[type(loss)].labels
 
 
-def _target(fwd: Forward, loss: Loss) -> TensorId:
+def _target(fwd: Forward, rule: _Rule) -> TensorId:
     """Make the tensor of the batch of targets."""
     dims, layout = fwd.layout(fwd.graph.output)
-    if isinstance(loss, CrossEntropyLoss):
+    if rule.labels:
         return fwd.emitter.tensor(
             "target", Role.TARGET, dims[:1], phase=fwd.phase, dtype=DType.I32, batched=True
         )
@@ -59,26 +108,26 @@ def _metric(fwd: Forward, name: str, dtype: DType) -> TensorId:
 
 def emit_train_loss(fwd: Forward, loss: Loss) -> tuple[Step, TensorId]:
     """Return the loss step and the tensor of the output's gradient."""
-    output = fwd.graph.output
+    rule, output = _RULES[type(loss)], fwd.graph.output
     dims, layout = fwd.layout(output)
-    y, target = fwd.value(output), _target(fwd, loss)
+    y, target = fwd.value(output), _target(fwd, rule)
     value = _metric(fwd, "loss", DType.F64)
-    name = f"{fwd.name(output)}.grad"
-    dy = fwd.emitter.tensor(name, Role.DERIVATIVE, dims, layout=layout, batched=True)
-    place, step = Place(Phase.TRAIN, "loss", "L"), fwd.emitter.step
-    if isinstance(loss, CrossEntropyLoss):
-        op = OpCode.CROSS_ENTROPY_GRAD
-        return step(op, place, logits=y, target=target, loss=value, dlogits=dy), dy
-    return step(OpCode.MSE_GRAD, place, y=y, target=target, loss=value, dy=dy), dy
+    dy = fwd.emitter.tensor(
+        f"{fwd.name(output)}.grad", Role.DERIVATIVE, dims, layout=layout, batched=True
+    )
+    (gradient, source), *_ = spec_of(rule.train).inplace
+    operands = {source: y, "target": target, "loss": value, gradient: dy}
+    place, attrs = Place(Phase.TRAIN, "loss", "L"), rule.attrs(loss.options)
+    return fwd.emitter.step(rule.train, place, attrs, **operands), dy
 
 
 def emit_eval_loss(fwd: Forward, loss: Loss) -> Step:
     """Return the loss step of an evaluation."""
-    y, target = fwd.value(fwd.graph.output), _target(fwd, loss)
-    value = _metric(fwd, "loss", DType.F64)
-    place, step = Place(Phase.EVALUATE, "loss", "L"), fwd.emitter.step
-    if isinstance(loss, CrossEntropyLoss):
-        correct = _metric(fwd, "correct", DType.I64)
-        op = OpCode.CROSS_ENTROPY_EVAL
-        return step(op, place, logits=y, target=target, loss=value, correct=correct)
-    return step(OpCode.MSE_EVAL, place, y=y, target=target, loss=value)
+    rule = _RULES[type(loss)]
+    ((_, source), *_), slots = spec_of(rule.train).inplace, spec_of(rule.evaluate).operand_index
+    y, target = fwd.value(fwd.graph.output), _target(fwd, rule)
+    operands = {source: y, "target": target, "loss": _metric(fwd, "loss", DType.F64)}
+    if "correct" in slots:
+        operands["correct"] = _metric(fwd, "correct", DType.I64)
+    place, attrs = Place(Phase.EVALUATE, "loss", "L"), rule.attrs(loss.options)
+    return fwd.emitter.step(rule.evaluate, place, attrs, **operands)

@@ -17,9 +17,10 @@ from armtrain.planfile.check_parse import RawPlan
 
 __all__ = ["fed_tensors", "io_findings", "phase_steps"]
 
+_NAMES = ("CROSS_ENTROPY", "MSE", "HUBER", "KL_DIV")
 _LOSSES = {
-    Phase.TRAIN: (OpCode.CROSS_ENTROPY_GRAD, OpCode.MSE_GRAD),
-    Phase.EVALUATE: (OpCode.CROSS_ENTROPY_EVAL, OpCode.MSE_EVAL),
+    Phase.TRAIN: tuple(OpCode[f"{name}_GRAD"] for name in _NAMES),
+    Phase.EVALUATE: tuple(OpCode[f"{name}_EVAL"] for name in _NAMES),
     Phase.PREDICT: (),
 }
 _RESULTS = {"loss": DType.F64, "correct": DType.I64}

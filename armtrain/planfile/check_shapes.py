@@ -112,8 +112,8 @@ def _cross_entropy(o: Operands) -> _Needs:
     return {"target": (rows,), "loss": (1,), "correct": (1,), "dlogits": (rows, classes)}
 
 
-def _mse(o: Operands) -> _Needs:
-    """Return the rule of the squared-error operations."""
+def _elements(o: Operands) -> _Needs:
+    """Return the rule of losses that go element by element."""
     return {"target": o.count("y"), "dy": o.count("y"), "loss": (1,)}
 
 
@@ -150,8 +150,8 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.NCHW_TO_NHWC: _alike("x", "y"),
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
-    OpCode.MSE_GRAD: _mse,
-    OpCode.MSE_EVAL: _mse,
+    OpCode.MSE_GRAD: _elements,
+    OpCode.MSE_EVAL: _elements,
     OpCode.GRAD_SUMSQ: _slots,
     OpCode.CLIP_SCALE: _slots,
     OpCode.CLIP_VALUE: _alike("g"),
@@ -160,6 +160,10 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.ADAMW_STEP: _alike("w", "g", "m", "v"),
     OpCode.RMSPROP_STEP: _alike("w", "g", "square_avg", "grad_avg", "momentum"),
     OpCode.ADAGRAD_STEP: _alike("w", "g", "sum"),
+    OpCode.HUBER_GRAD: _elements,
+    OpCode.HUBER_EVAL: _elements,
+    OpCode.KL_DIV_GRAD: _elements,
+    OpCode.KL_DIV_EVAL: _elements,
 }
 
 _SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "target"})

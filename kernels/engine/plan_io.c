@@ -8,14 +8,23 @@ typedef struct loss_op {
     int correct;                   /* slot or -1 */
 } loss_op;
 
+/* The training and the evaluation step of a loss without a count of correct samples. */
+#define ELEMENT_LOSS(NAME)                                                                         \
+    {ART_OP_##NAME##_GRAD,     ART_PHASE_TRAIN,        ART_##NAME##_GRAD_Y,                        \
+     ART_##NAME##_GRAD_TARGET, ART_##NAME##_GRAD_LOSS, -1},                                        \
+    {                                                                                              \
+        ART_OP_##NAME##_EVAL, ART_PHASE_EVALUATE, ART_##NAME##_EVAL_Y, ART_##NAME##_EVAL_TARGET,   \
+            ART_##NAME##_EVAL_LOSS, -1                                                             \
+    }
+
 static const loss_op loss_ops[] = {
     {ART_OP_CROSS_ENTROPY_GRAD, ART_PHASE_TRAIN, ART_CROSS_ENTROPY_GRAD_LOGITS,
      ART_CROSS_ENTROPY_GRAD_TARGET, ART_CROSS_ENTROPY_GRAD_LOSS, -1},
-    {ART_OP_MSE_GRAD, ART_PHASE_TRAIN, ART_MSE_GRAD_Y, ART_MSE_GRAD_TARGET, ART_MSE_GRAD_LOSS, -1},
     {ART_OP_CROSS_ENTROPY_EVAL, ART_PHASE_EVALUATE, ART_CROSS_ENTROPY_EVAL_LOGITS,
      ART_CROSS_ENTROPY_EVAL_TARGET, ART_CROSS_ENTROPY_EVAL_LOSS, ART_CROSS_ENTROPY_EVAL_CORRECT},
-    {ART_OP_MSE_EVAL, ART_PHASE_EVALUATE, ART_MSE_EVAL_Y, ART_MSE_EVAL_TARGET, ART_MSE_EVAL_LOSS,
-     -1},
+    ELEMENT_LOSS(MSE),
+    ELEMENT_LOSS(HUBER),
+    ELEMENT_LOSS(KL_DIV),
 };
 
 static const char *const phase_names[3] = {"train", "evaluate", "predict"};

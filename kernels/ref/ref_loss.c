@@ -118,3 +118,70 @@ void art_ref_mse_grad(const art_op_args *args, double *const *out, double *const
 void art_ref_mse_eval(const art_op_args *args, double *const *out, double *const *tol) {
     squared_error(args, out[ART_MSE_EVAL_LOSS], tol[ART_MSE_EVAL_LOSS], NULL, NULL);
 }
+
+/* The sum of a loss's elements and its first-order error, before it is scaled. */
+typedef struct element {
+    double value, value_tol, slope, slope_tol;
+} element;
+
+static element huber(const art_op_args *args, double y, double t) {
+    const double bound = args->attr[ART_HUBER_GRAD_A_BOUND].f;
+    const double scale = args->attr[ART_HUBER_GRAD_A_SCALE].f;
+    const double d = y - t, size = fabs(d);
+    const bool inside = size < bound;
+    element e = {.value = scale * (inside ? d * d / (2 * bound) : size - bound / 2)};
+    e.slope = scale * (inside ? d / bound : (d > 0) - (d < 0));
+    /* The slope never exceeds scale, and the rounded difference may lie beyond the rounded bound.
+     */
+    e.value_tol = 2.02 * U * fabs(e.slope) * size + 1e-14 * fabs(e.value);
+    e.slope_tol = 3.02 * U * fabs(e.slope);
+    return e;
+}
+
+static element kl_div(const art_op_args *args, double y, double t) {
+    const bool log_target = args->attr[ART_KL_DIV_GRAD_A_LOG_TARGET].i != 0;
+    const double p = log_target ? exp(t) : t, entropy = p == 0 ? 0 : p * log(p);
+    element e = {.value = log_target ? p * (t - y) : entropy - p * y, .slope = -p};
+    const double rel = log_target ? 2.3 * U : 0;
+    e.value_tol = rel * fabs(e.value) + 1e-14 * (fabs(entropy) + fabs(p * y));
+    e.slope_tol = (rel + 2.02 * U) * p + 0x1p-148;
+    return e;
+}
+
+/* Sums in double: their own error is far below what an element's is allowed. */
+static void elements(const art_op_args *args, element (*fn)(const art_op_args *, double, double),
+                     double over, double *const *out, double *const *tol) {
+    const float *y = args->operand[ART_HUBER_GRAD_Y].data;
+    const float *t = args->operand[ART_HUBER_GRAD_TARGET].data;
+    double *loss = out[ART_HUBER_GRAD_LOSS], *loss_tol = tol[ART_HUBER_GRAD_LOSS];
+    *loss = *loss_tol = 0.0;
+    for (size_t i = 0; i < (size_t)art_count(&args->operand[ART_HUBER_GRAD_Y]); i++) {
+        element e = fn(args, (double)y[i], (double)t[i]);
+        *loss += e.value / over;
+        *loss_tol += e.value_tol / over;
+        if (out[ART_HUBER_GRAD_DY]) {
+            out[ART_HUBER_GRAD_DY][i] = e.slope / over;
+            tol[ART_HUBER_GRAD_DY][i] = e.slope_tol / over;
+        }
+    }
+}
+
+static double count_of(const art_op_args *args) {
+    return (double)art_count(&args->operand[ART_HUBER_GRAD_Y]);
+}
+
+static double kl_div_over(const art_op_args *args) {
+    return args->attr[ART_KL_DIV_GRAD_A_BATCHMEAN].i ? (double)args->operand[0].dims[0]
+                                                     : count_of(args);
+}
+
+/* The twins of a training and an evaluation operation, which differ by the gradient alone. */
+#define ELEMENT_LOSS(name, over)                                                                   \
+    void art_ref_##name##_grad(const art_op_args *args, double *const *out, double *const *tol) {  \
+        elements(args, name, over(args), out, tol);                                                \
+    }                                                                                              \
+    void art_ref_##name##_eval(const art_op_args *args, double *const *out, double *const *tol) {  \
+        elements(args, name, over(args), out, tol);                                                \
+    }
+ELEMENT_LOSS(huber, count_of)
+ELEMENT_LOSS(kl_div, kl_div_over)

@@ -145,6 +145,15 @@ static void test_optimizers(void) {
     }
 }
 
+/* A training step of a loss and its evaluation, whose first three slots are alike. */
+static void verify_loss(scene grad, scene eval, int size) {
+    scene_operand(&grad, ART_MSE_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&eval, ART_MSE_EVAL_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&grad, ART_MSE_GRAD_DY, F32, 1, 1, size);
+    verify(grad);
+    verify(eval);
+}
+
 static void test_sums(void) {
     for (int i = 0; i < N_LENGTHS; i++) {
         scene s = vectors(NEW(GRAD_SUMSQ, grad_sumsq), 1, 0, length(i), -3, 3);
@@ -152,13 +161,8 @@ static void test_sums(void) {
         acc[0] = 1.5, acc[1] = -1, acc[2] = 9;
         s.attr[ART_GRAD_SUMSQ_A_INDEX].i = 1;
         verify(s);
-        s = vectors(NEW(MSE_GRAD, mse_grad), 2, 1, length(i), -3, 3);
-        scene_operand(&s, ART_MSE_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
-        scene_operand(&s, ART_MSE_GRAD_DY, F32, 1, 1, length(i));
-        verify(s);
-        s = vectors(NEW(MSE_EVAL, mse_eval), 2, 1, length(i), -3, 3);
-        scene_operand(&s, ART_MSE_EVAL_LOSS, ART_DTYPE_F64, 0, 1, 1);
-        verify(s);
+        verify_loss(vectors(NEW(MSE_GRAD, mse_grad), 2, 1, length(i), -3, 3),
+                    vectors(NEW(MSE_EVAL, mse_eval), 2, 1, length(i), -3, 3), length(i));
         s = NEW(CLIP_SCALE, clip_scale);
         double *sums = scene_operand(&s, ART_CLIP_SCALE_ACC, ART_DTYPE_F64, 0, 1, i + 1);
         for (int j = 0; j <= i; j++) {
@@ -170,6 +174,31 @@ static void test_sums(void) {
         s = vectors(NEW(CLIP_VALUE, clip_value), 1, 0, length(i), -3, 3);
         s.attr[ART_CLIP_VALUE_A_LIMIT].f = 1.1;
         verify(s);
+    }
+}
+
+static void test_element_losses(void) {
+    static const double bounds[] = {0.0, 0.5, 2.0};
+    for (int i = 0; i < N_LENGTHS; i++) {
+        for (int b = 0; b < 3; b++) {
+            scene s = vectors(NEW(HUBER_GRAD, huber_grad), 2, 1, length(i), -3, 3);
+            scene e = vectors(NEW(HUBER_EVAL, huber_eval), 2, 1, length(i), -3, 3);
+            s.attr[ART_HUBER_GRAD_A_BOUND].f = e.attr[ART_HUBER_EVAL_A_BOUND].f = bounds[b];
+            s.attr[ART_HUBER_GRAD_A_SCALE].f = e.attr[ART_HUBER_EVAL_A_SCALE].f = 1.0 + b;
+            verify_loss(s, e, length(i));
+        }
+        for (int flags = 0; flags < 4; flags++) {
+            double low = flags & 1 ? -9 : 0, high = flags & 1 ? 0 : 1;
+            scene s = vectors(NEW(KL_DIV_GRAD, kl_div_grad), 2, 1, length(i), -9, 0);
+            scene e = vectors(NEW(KL_DIV_EVAL, kl_div_eval), 2, 1, length(i), -9, 0);
+            scene_floats(&s, ART_KL_DIV_GRAD_TARGET, low, high);
+            scene_floats(&e, ART_KL_DIV_EVAL_TARGET, low, high);
+            s.attr[ART_KL_DIV_GRAD_A_LOG_TARGET].i = e.attr[ART_KL_DIV_EVAL_A_LOG_TARGET].i =
+                flags & 1;
+            s.attr[ART_KL_DIV_GRAD_A_BATCHMEAN].i = e.attr[ART_KL_DIV_EVAL_A_BATCHMEAN].i =
+                flags >> 1;
+            verify_loss(s, e, length(i));
+        }
     }
 }
 
@@ -229,6 +258,7 @@ int main(void) {
     test_dropout();
     test_optimizers();
     test_sums();
+    test_element_losses();
     test_cross_entropy();
     test_transposes();
     scene_close_pools();

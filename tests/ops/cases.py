@@ -31,7 +31,11 @@ class Case:
     input_shape : tuple of int
         One sample, torch's order.
     target_shape : tuple of int or None
-        None: class labels and cross-entropy; else mean squared error with such targets.
+        None: class labels; else such float targets.
+    loss : callable or None
+        Returns the loss; None: cross-entropy for labels, else mean squared error.
+    targets : callable
+        Makes normally distributed numbers what the loss takes.
     optimizer : callable
         Returns the optimiser.
     clip_norm, clip_value : float or None
@@ -45,6 +49,8 @@ class Case:
     build: Callable[[], Any]
     input_shape: tuple[int, ...]
     target_shape: tuple[int, ...] | None = None
+    loss: Callable[[], Any] | None = None
+    targets: Callable[[Any], Any] = lambda normal: normal
     optimizer: Callable[[], Any] = field(default=lambda: optim.SGD(lr=0.1))
     clip_norm: float | None = None
     clip_value: float | None = None
@@ -108,6 +114,17 @@ def vector(*layers: Callable[[], Any], **more: Any) -> Case:
 def two_linears(**more: Any) -> Case:
     """Return a case of two linear layers and tanh."""
     return vector(lambda: nn.Linear(6, 9), nn.Tanh, lambda: nn.Linear(9, CLASSES), **more)
+
+
+def regression(loss: Callable[[], Any], **more: Any) -> Case:
+    """Return a case of two linear layers and a loss with targets like the output."""
+    return two_linears(loss=loss, target_shape=(CLASSES,), **more)
+
+
+def softmax(normal: Any) -> Any:
+    """Return probabilities."""
+    powers = np.exp(normal)
+    return powers / powers.sum(axis=-1, keepdims=True)
 
 
 def sgd(**options: Any) -> Callable[[], Any]:
@@ -218,6 +235,23 @@ _OTHERS = {
     ),
     "one_sample": two_linears(batch_size=1),
 }
+_LOSSES = {
+    "l1": regression(lambda: nn.L1Loss()),
+    "smooth_l1": regression(lambda: nn.SmoothL1Loss(beta=0.7)),
+    "smooth_l1_zero": regression(lambda: nn.SmoothL1Loss(beta=0.0)),
+    "huber": regression(lambda: nn.HuberLoss(delta=0.4)),
+    "kl_div": regression(lambda: nn.KLDivLoss(), targets=softmax),
+    "kl_div_batchmean": regression(lambda: nn.KLDivLoss(reduction="batchmean"), targets=softmax),
+    "kl_div_log_target": regression(
+        lambda: nn.KLDivLoss(log_target=True), targets=lambda normal: np.log(softmax(normal))
+    ),
+    "kl_div_image": Case(
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Tanh(), nn.Conv2d(4, 3, 3)),
+        (2, 6, 7),
+        target_shape=(3, 4, 5),
+        loss=lambda: nn.KLDivLoss(reduction="batchmean", log_target=True),
+    ),
+}
 _TRAINING = {
     "sgd_momentum": two_linears(optimizer=sgd(momentum=0.9)),
     "sgd_dampening": two_linears(optimizer=sgd(momentum=0.9, dampening=0.3)),
@@ -254,7 +288,14 @@ _TRAINING = {
     "frozen_bias": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.bias", "4.bias")),
     "frozen_weight": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.weight", "4.weight")),
 }
-CASES: dict[str, Case] = {**_CONVOLUTIONS, **_POOLS, **_NORMS, **_OTHERS, **_TRAINING}
+CASES: dict[str, Case] = {
+    **_CONVOLUTIONS,
+    **_POOLS,
+    **_NORMS,
+    **_OTHERS,
+    **_LOSSES,
+    **_TRAINING,
+}
 
 
 def make_plan(case: Case, **more: Any) -> at.Plan:
@@ -266,7 +307,7 @@ def make_plan(case: Case, **more: Any) -> at.Plan:
         module,
         input_shape=case.input_shape,
         batch_size=case.batch_size,
-        loss=nn.MSELoss() if case.target_shape else nn.CrossEntropyLoss(),
+        loss=make_loss(case),
         optimizer=case.optimizer(),
         clip_norm=case.clip_norm,
         clip_value=case.clip_value,
@@ -274,10 +315,18 @@ def make_plan(case: Case, **more: Any) -> at.Plan:
     )
 
 
+def make_loss(case: Case) -> Any:
+    """Return the loss of a case."""
+    if case.loss is not None:
+        return case.loss()
+    return nn.MSELoss() if case.target_shape else nn.CrossEntropyLoss()
+
+
 def batch(case: Case, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return n samples and targets, C-contiguous, as a user would give them."""
     generator = np.random.default_rng(seed)
     x = generator.normal(size=(n, *case.input_shape)).astype(np.float32)
     if case.target_shape:
-        return x, generator.normal(size=(n, *case.target_shape)).astype(np.float32)
+        normal = generator.normal(size=(n, *case.target_shape))
+        return x, np.asarray(case.targets(normal), np.float32)
     return x, generator.integers(0, CLASSES, n).astype(np.int32)

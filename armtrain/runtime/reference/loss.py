@@ -1,4 +1,4 @@
-"""Losses with their gradients, both means over the actual batch."""
+"""Losses with their gradients, both over the actual batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from numpy.typing import NDArray
 from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
 
-__all__ = ["cross_entropy_eval", "cross_entropy_grad", "mse_eval", "mse_grad"]
+__all__ = [
+    "cross_entropy_eval",
+    "cross_entropy_grad",
+    "huber_eval",
+    "huber_grad",
+    "kl_div_eval",
+    "kl_div_grad",
+    "mse_eval",
+    "mse_grad",
+]
 
 
 def _log_softmax(logits: Array) -> Array:
@@ -50,3 +59,41 @@ def mse_grad(call: Call) -> Outputs:
 def mse_eval(call: Call) -> Outputs:
     """Loss = mean (y - target)^2 over all elements."""
     return {"loss": np.array([((call["y"] - call["target"]) ** 2).mean()])}
+
+
+def huber_grad(call: Call) -> Outputs:
+    """Gradient scale / elements times d / bound, clipped to [-1, 1]; the sign where bound is 0."""
+    difference, bound = call["y"] - call["target"], call.number("bound")
+    inside = np.abs(difference) < bound
+    slope = np.where(inside, difference / (bound or 1.0), np.sign(difference))
+    return {**huber_eval(call), "dy": call.number("scale") * slope / slope.size}
+
+
+def huber_eval(call: Call) -> Outputs:
+    """Loss = scale mean of (d^2 / (2 bound) where |d| < bound, else |d| - bound / 2)."""
+    size, bound = np.abs(call["y"] - call["target"]), call.number("bound")
+    parabola = size**2 / (2.0 * (bound or 1.0))
+    values = np.where(size < bound, parabola, size - bound / 2.0)
+    return {"loss": np.array([call.number("scale") * values.mean()])}
+
+
+def _kl_div(call: Call) -> tuple[Array, Array, float]:
+    """Return t, t log t, and what the sum is divided by."""
+    target = call["target"]
+    over = float(len(target) if call.integer("batchmean") else target.size)
+    if call.integer("log_target"):
+        return np.exp(target), np.exp(target) * target, over
+    logarithms = np.log(target, out=np.zeros_like(target), where=target != 0.0)
+    return target, target * logarithms, over
+
+
+def kl_div_grad(call: Call) -> Outputs:
+    """Gradient -t over elements, or over samples."""
+    target, _, over = _kl_div(call)
+    return {**kl_div_eval(call), "dy": -target / over}
+
+
+def kl_div_eval(call: Call) -> Outputs:
+    """Loss = sum t (log t - y) over elements, or over samples."""
+    target, entropy, over = _kl_div(call)
+    return {"loss": np.array([(entropy - target * call["y"]).sum() / over])}

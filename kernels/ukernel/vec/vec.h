@@ -70,6 +70,15 @@ typedef struct art_vec_adagrad {
     float eps;
     float rate; /* lr / (1 + steps before * lr_decay) */
 } art_vec_adagrad;
+/* d = y - t: the sum of |d| < bound ? curve d^2 : |d| - drop; the gradient inner d there, else
+ * outer with the sign of d. */
+typedef struct art_vec_huber {
+    float bound;
+    float inner;
+    float outer;
+    double curve; /* 1 / (2 bound) */
+    double drop;  /* bound / 2 */
+} art_vec_huber;
 
 /* y = (x - mean) * slope + shift, one value per column: the one formula of normalisation. */
 typedef struct art_vec_affine {
@@ -110,6 +119,9 @@ enum {
  * clamp          x = x > limit ? limit : x < -limit ? -limit : x
  * sum_squares    in double: exact products, 16 partial sums, fixed tree
  * squared_error  sum of (y - t)^2 likewise; dy = (y - t) * k unless dy is NULL
+ * huber          likewise; differences are rounded to float; dy may be NULL
+ * kl_div         sum of t (log t - y) in double, 0 log 0 = 0; dy = t k unless dy is NULL
+ * kl_div_log     the same where t is the logarithm
  * row_max        NaN is ignored; -inf for n = 0
  * exp_sum        sum in double of exp(x - max), stored in e unless e is NULL
  * col_moments    for each of n columns of x[rows][ld], rows <= ART_VEC_MAX_ROWS: shift = about the

@@ -267,6 +267,66 @@ static double FN(squared_error)(float *dy, const float *y, const float *t, float
     return fold(acc);
 }
 
+INLINE void huber_block(double *acc, float *dy, const float *y, const float *t,
+                        const art_vec_huber *k, size_t n) {
+    float e[LANES];
+    for (size_t j = 0; j < n; j++) {
+        e[j] = y[j] - t[j];
+        double d = (double)fabsf(e[j]);
+        acc[j] += fabsf(e[j]) < k->bound ? k->curve * (d * d) : d - k->drop;
+    }
+    if (dy) {
+        for (size_t j = 0; j < n; j++) {
+            /* Zero and NaN stay what they are. */
+            float far = e[j] > 0.0f ? k->outer : e[j] < 0.0f ? -k->outer : e[j];
+            dy[j] = fabsf(e[j]) < k->bound ? e[j] * k->inner : far;
+        }
+    }
+}
+
+static double FN(huber)(float *dy, const float *y, const float *t, size_t n,
+                        const art_vec_huber *constants) {
+    const art_vec_huber k = *constants;
+    double acc[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        huber_block(acc, dy ? dy + i : NULL, y + i, t + i, &k, LANES);
+    }
+    huber_block(acc, dy ? dy + i : NULL, y + i, t + i, &k, n - i);
+    return fold(acc);
+}
+
+static double FN(kl_div)(float *dy, const float *y, const float *t, float k, size_t n) {
+    double acc[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        double p = (double)t[i];
+        double entropy = p == 0.0 ? 0.0 : p * art_log(p);
+        acc[i % LANES] += entropy - p * (double)y[i];
+    }
+    if (dy) {
+        FN(scale)(dy, t, k, n);
+    }
+    return fold(acc);
+}
+
+static double FN(kl_div_log)(float *dy, const float *y, const float *t, float k, size_t n) {
+    double acc[LANES] = {0};
+    for (size_t i = 0; i < n; i += LANES) {
+        float p[LANES];
+        size_t count = n - i < LANES ? n - i : LANES;
+        for (size_t j = 0; j < count; j++) {
+            p[j] = art_expf(t[i + j]);
+        }
+        for (size_t j = 0; j < count; j++) {
+            acc[j] += (double)p[j] * ((double)t[i + j] - (double)y[i + j]);
+        }
+        if (dy) {
+            FN(scale)(dy + i, p, k, count);
+        }
+    }
+    return fold(acc);
+}
+
 static float FN(row_max)(const float *x, size_t n) {
     float best[LANES];
     size_t i = 0;

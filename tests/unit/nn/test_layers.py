@@ -101,6 +101,15 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.CrossEntropyLoss(None, None, 0), "ignore_index=0 is not available; use -100"),
         (lambda: nn.CrossEntropyLoss(None, None, -100, False), "reduce=False"),  # type: ignore[arg-type]
         (lambda: nn.parse_loss("hinge"), "available are cross_entropy, mse"),
+        (lambda: nn.parse_loss("mse:beta=1"), "'beta=1' is not an option of mse, .* no options"),
+        (lambda: nn.parse_loss("huber:delta"), "'delta' is not an option .* OPTION=VALUE with"),
+        (lambda: nn.parse_loss("huber:delta=1,delta=2"), "given twice"),
+        (lambda: nn.parse_loss("huber:delta=wide"), "delta needs a finite number .* got 'wide'"),
+        (lambda: nn.parse_loss("kl_div:log_target=1"), "log_target needs True or False, got 1"),
+        (lambda: nn.HuberLoss(delta=0.0), "delta needs a finite number from 1.17549e-38"),
+        (lambda: nn.SmoothL1Loss(beta=-1.0), "beta needs a finite number from 0"),
+        (lambda: nn.KLDivLoss(reduction="sum"), "reduction='sum' is not available; use 'mean'"),
+        (lambda: nn.KLDivLoss(False, reduction="batchmean"), "size_average=False"),  # type: ignore[arg-type]
     ],
 )
 def test_unavailable_arguments_are_refused(make: Callable[[], object], message: str) -> None:
@@ -144,6 +153,27 @@ def test_batch_norm_of_one_value_is_refused() -> None:
 def test_losses_take_torchs_positions() -> None:
     assert nn.MSELoss(None, None, "mean") == nn.MSELoss()
     assert nn.CrossEntropyLoss(None, None, -100, None, "mean", 0.0) == nn.CrossEntropyLoss()
+    assert nn.L1Loss(None, None, "mean") == nn.L1Loss()
+    assert nn.SmoothL1Loss(None, None, "mean", 1.0) == nn.SmoothL1Loss()
+    assert nn.HuberLoss("mean", 1) == nn.HuberLoss()
+    assert nn.KLDivLoss(None, None, "mean", False) == nn.KLDivLoss()
+
+
+@pytest.mark.parametrize(
+    ("loss", "text"),
+    [
+        (nn.MSELoss(), "mse"),
+        (nn.L1Loss(), "l1"),
+        (nn.SmoothL1Loss(beta=0.1), "smooth_l1:beta=0.1"),
+        (nn.HuberLoss(delta=3), "huber:delta=3.0"),
+        (nn.KLDivLoss(reduction="batchmean"), "kl_div:reduction=batchmean"),
+        (nn.KLDivLoss(log_target=True), "kl_div:log_target=true"),
+    ],
+)
+def test_losses_have_texts(loss: nn.Loss, text: str) -> None:
+    assert loss.text == text
+    assert nn.parse_loss(text) == loss != nn.CrossEntropyLoss()
+    assert hash(nn.parse_loss(text)) == hash(loss)
 
 
 @pytest.mark.parametrize(

@@ -77,9 +77,11 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         *(optim.Adam(lr=0.1), optim.AdamW(), optim.Adagrad()),
         optim.RMSprop(momentum=0.9, centered=True),
     )
+    losses = [a_plan(loss=loss) for loss in (nn.HuberLoss(), nn.KLDivLoss())]
     for made in (
         a_plan(),
         *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),
+        *losses,
     ):
         content = made.to_bytes()
         assert findings(content) == []

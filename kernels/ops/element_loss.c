@@ -1,0 +1,114 @@
+/* Losses that go element by element: a sum over the actual batch times a constant. */
+#include "ops/op_functions.h"
+#include "ops/spans.h"
+
+/* Operand slots of every operation here. */
+enum { Y, TARGET, LOSS, DY };
+
+#define SAME_SLOTS(NAME)                                                                           \
+    _Static_assert((int)ART_##NAME##_GRAD_Y == (int)Y && (int)ART_##NAME##_EVAL_Y == (int)Y &&     \
+                       (int)ART_##NAME##_GRAD_TARGET == (int)TARGET &&                             \
+                       (int)ART_##NAME##_EVAL_TARGET == (int)TARGET &&                             \
+                       (int)ART_##NAME##_GRAD_LOSS == (int)LOSS &&                                 \
+                       (int)ART_##NAME##_EVAL_LOSS == (int)LOSS &&                                 \
+                       (int)ART_##NAME##_GRAD_DY == (int)DY,                                       \
+                   "all losses have their operands in one order")
+
+typedef struct element_job {
+    float *dy;          /* NULL: only the loss */
+    double times, over; /* the loss is times the sum over this */
+    float slope;        /* factor of the gradient */
+    art_vec_huber huber;
+    int log_target;
+} element_job;
+
+static float *dy_at(const element_job *job, size_t first) {
+    return job->dy ? job->dy + first : NULL;
+}
+
+static element_job mse_job(const art_op_args *args, double count) {
+    (void)args;
+    return (element_job){.times = 1.0, .over = count, .slope = (float)(2.0 / count)};
+}
+
+static double mse_sum(const art_op_args *args, const void *constants, size_t first, size_t n) {
+    const element_job *job = constants;
+    return art_vec(args)->squared_error(dy_at(job, first), art_in(args, Y) + first,
+                                        art_in(args, TARGET) + first, job->slope, n);
+}
+
+static element_job huber_job(const art_op_args *args, double count) {
+    const double bound = args->attr[ART_HUBER_GRAD_A_BOUND].f;
+    const double scale = args->attr[ART_HUBER_GRAD_A_SCALE].f;
+    element_job job = {.times = scale, .over = count};
+    job.huber.bound = (float)bound;
+    job.huber.inner = bound > 0.0 ? (float)(scale / bound / count) : 0.0f;
+    job.huber.outer = (float)(scale / count);
+    job.huber.curve = bound > 0.0 ? 0.5 / bound : 0.0;
+    job.huber.drop = 0.5 * bound;
+    return job;
+}
+
+static double huber_sum(const art_op_args *args, const void *constants, size_t first, size_t n) {
+    const element_job *job = constants;
+    return art_vec(args)->huber(dy_at(job, first), art_in(args, Y) + first,
+                                art_in(args, TARGET) + first, n, &job->huber);
+}
+
+static element_job kl_div_job(const art_op_args *args, double count) {
+    const bool batchmean = args->attr[ART_KL_DIV_GRAD_A_BATCHMEAN].i != 0;
+    const double over = batchmean ? (double)args->operand[Y].dims[0] : count;
+    return (element_job){.times = 1.0,
+                         .over = over,
+                         .slope = (float)(-1.0 / over),
+                         .log_target = args->attr[ART_KL_DIV_GRAD_A_LOG_TARGET].i != 0};
+}
+
+static double kl_div_sum(const art_op_args *args, const void *constants, size_t first, size_t n) {
+    const element_job *job = constants;
+    const art_vec_kernels *vec = art_vec(args);
+    return (job->log_target ? vec->kl_div_log : vec->kl_div)(
+        dy_at(job, first), art_in(args, Y) + first, art_in(args, TARGET) + first, job->slope, n);
+}
+
+static void run(const art_op_args *args, element_job job, double work, art_block_fn sum,
+                float *dy) {
+    job.dy = dy;
+    double total = art_sum_blocks(args, art_count(&args->operand[Y]), work, sum, &job);
+    *(double *)args->operand[LOSS].data = job.times * total / job.over;
+}
+
+static art_status check(const art_op_args *args, const char *const *names, unsigned n,
+                        art_error *err) {
+    ART_TRY(art_check_operand(args, Y, names[Y], ART_DTYPE_F32, ART_ANY_RANK, err));
+    ART_TRY(art_check_operand(args, TARGET, names[TARGET], ART_DTYPE_F32, ART_ANY_RANK, err));
+    ART_TRY(art_check_matches(args, TARGET, names[TARGET], Y, err));
+    ART_TRY(art_check_vector(args, LOSS, names[LOSS], ART_DTYPE_F64, 1, err));
+    if (n > DY) {
+        ART_TRY(art_check_operand(args, DY, names[DY], ART_DTYPE_F32, ART_ANY_RANK, err));
+        ART_TRY(art_check_matches(args, DY, names[DY], Y, err));
+    }
+    return ART_OK;
+}
+
+/* The functions of one operation of loss `name`; `work` is scalar operations per element. */
+#define ELEMENT_OP(name, op, n, work, dy)                                                          \
+    art_status art_op_##op##_check(const art_op_args *args, art_error *err) {                      \
+        static const char *const names[] = {#op ".y", #op ".target", #op ".loss", #op ".dy"};      \
+        return check(args, names, n, err);                                                         \
+    }                                                                                              \
+    ART_NO_WORKSPACE(op)                                                                           \
+    art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
+        const double count = (double)art_count(&args->operand[Y]);                                 \
+        (void)err;                                                                                 \
+        run(args, name##_job(args, count), work, name##_sum, dy);                                  \
+        return ART_OK;                                                                             \
+    }
+#define ELEMENT_LOSS(NAME, name, work)                                                             \
+    SAME_SLOTS(NAME);                                                                              \
+    ELEMENT_OP(name, name##_grad, 4, work, art_out(args, DY))                                      \
+    ELEMENT_OP(name, name##_eval, 3, work, NULL)
+
+ELEMENT_LOSS(MSE, mse, 4)
+ELEMENT_LOSS(HUBER, huber, 6)
+ELEMENT_LOSS(KL_DIV, kl_div, 40)
