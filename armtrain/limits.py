@@ -21,8 +21,10 @@ __all__ = [
     "MAX_SIDE",
     "MAX_THREADS",
     "MAX_UINT64",
+    "MAX_WEIGHTS",
     "MAX_WINDOW",
     "MIN_FLOAT",
+    "NO_LABEL",
     "Limit",
 ]
 
@@ -36,6 +38,10 @@ MAX_ARENA_BYTES = 2**37
 MAX_RECORDS = 2**20
 MAX_UINT64 = 2**64 - 1
 """Largest seed and largest byte count of a file or budget."""
+MAX_WEIGHTS = 2**16 - 64
+"""Most weights of a loss: a step counts its attributes in 16 bits."""
+NO_LABEL = -100
+"""`ignore_index` of no label, torch's default."""
 MAX_EPOCHS = 2**31 - 1
 """Largest number of epochs of a run, and of steps between two checkpoints."""
 MAX_SAMPLES = 2**40

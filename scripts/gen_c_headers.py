@@ -22,7 +22,7 @@ from armtrain.board.levels import LEVELS, Level  # noqa: E402
 from armtrain.dtypes import ALIGNMENT, STACK_BYTES, DType  # noqa: E402
 from armtrain.ir.ops import OPS, Access, AttrSpec  # noqa: E402
 from armtrain.ir.program import InitKind, Phase, Role  # noqa: E402
-from armtrain.limits import LIMITS, MIN_FLOAT  # noqa: E402
+from armtrain.limits import LIMITS, MIN_FLOAT, NO_LABEL  # noqa: E402
 from armtrain.planfile import format as fmt  # noqa: E402
 
 NOTE = (
@@ -111,6 +111,7 @@ def limits_header() -> str:
         for limit in LIMITS
     ]
     lines.append(f"#define ART_MIN_FLOAT {MIN_FLOAT!r} /* smallest attribute but 0 */")
+    lines.append(f"#define ART_NO_LABEL ({NO_LABEL}) /* ignore_index of no label */")
     return NOTE + "#ifndef ART_LIMITS_H\n#define ART_LIMITS_H\n" + "\n".join(lines) + "\n#endif\n"
 
 
@@ -153,6 +154,8 @@ def ops_header() -> str:
         attrs = ", ".join(attr_text(a) for a in spec.attrs) or "{0}"
         lines.append(f"#define ART_{code.name}_ACCESS {{{access}}}")
         lines.append(f"#define ART_{code.name}_ATTRS {{{attrs}}}")
+        tail = "{0}" if spec.tail is None else attr_text(spec.tail)
+        lines.append(f"#define ART_{code.name}_TAIL {tail}")
     lines += ["", "/* X(NAME, output slot, input slot): may share one storage. */"]
     lines.append("#define ART_INPLACE_PAIRS(X) " + " ".join(inplace_pairs()))
     return NOTE + "\n".join(lines) + "\n\n#endif\n"

@@ -72,6 +72,7 @@ def values(case: LossCase) -> dict[str, list[float]]:
         target = torch.from_numpy(targets(case, n))
         loss = loss_of(y, target.long() if case.labels else target)
         loss.backward()
+        assert y.grad is not None
         result[str(n)] = [loss.item(), *y.grad.flatten().tolist()]
     return result
 
@@ -80,7 +81,7 @@ def difference(found: dict[str, dict[str, list[float]]], path: Path) -> float:
     """Return the largest relative difference from what is stored."""
     stored = json.loads(path.read_text())
     return max(
-        abs(a - b) / (abs(b) or 1.0)
+        abs(a - float(b)) / (abs(float(b)) or 1.0)
         for name, kinds in found.items()
         for kind, numbers in kinds.items()
         for a, b in zip(numbers, stored[name][kind], strict=True)

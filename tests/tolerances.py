@@ -196,6 +196,40 @@ def _kl_div(call: Call, exact: Outputs) -> Outputs:
     return result
 
 
+def _bce(call: Call, exact: Outputs) -> Outputs:
+    """Two functions of few ulp each and some products; nothing cancels inside an element's loss."""
+    steps = (4 * FUNCTION_ULPS + 8) * U
+    result = {"loss": (steps + gamma(4)) * exact["loss"]}
+    if "dy" in exact:
+        y, target, weights = call["y"], call["target"], call.many("pos_weight")
+        yes, no = np.exp(-np.logaddexp(0.0, -y)), np.exp(-np.logaddexp(0.0, y))
+        size = (1.0 - target) * yes + (weights if weights.size else 1.0) * target * no
+        result["dy"] = steps * size / y.size
+    return result
+
+
+def _label_loss(call: Call, exact: Outputs) -> Outputs:
+    """As cross-entropy, row by row with the shares that the reference gives."""
+    softmax = "smoothing" in call.attrs
+    plain = replace(call, values={"logits": call["y"]})
+    probabilities, d_sum, d_exponential = _softmax(plain)
+    grad = OpCode.WEIGHTED_CROSS_ENTROPY_GRAD if softmax else OpCode.NLL_GRAD
+    shares = np.abs(FUNCTIONS[OpCode.NLL_GRAD](call)["dy"])
+    if softmax:
+        full = FUNCTIONS[grad](call)["dy"]
+        shares = np.abs(full) + probabilities * shares.sum(axis=1, keepdims=True)
+    gaps = np.abs(call["y"] - call["y"].max(axis=1, keepdims=True)) if softmax else 0.0 * call["y"]
+    whole = probabilities * shares.sum(axis=1, keepdims=True)
+    d_log = d_sum + (2 * FUNCTION_ULPS + 2) * U * (np.log(call["y"].shape[1]) + gaps)
+    loss = (shares * d_log).sum() if softmax else 0.0
+    result = {"loss": np.array([loss]) + gamma(4) * np.abs(exact["loss"])}
+    if "dy" in exact:
+        result["dy"] = whole * (d_sum + d_exponential + 3 * U) + 4 * U * (shares + whole)
+    else:
+        result["correct"] = np.zeros(1)
+    return result
+
+
 def _gradient(call: Call) -> tuple[Array, Array]:
     """Return |g| scale + |weight decay w|, and the error of their sum."""
     size = np.abs(call["g"] * call.get("scale", 1.0))
@@ -356,5 +390,11 @@ _BOUNDS: dict[OpCode, Bound] = {
     OpCode.HUBER_EVAL: _huber,
     OpCode.KL_DIV_GRAD: _kl_div,
     OpCode.KL_DIV_EVAL: _kl_div,
+    OpCode.BCE_WITH_LOGITS_GRAD: _bce,
+    OpCode.BCE_WITH_LOGITS_EVAL: _bce,
+    OpCode.WEIGHTED_CROSS_ENTROPY_GRAD: _label_loss,
+    OpCode.WEIGHTED_CROSS_ENTROPY_EVAL: _label_loss,
+    OpCode.NLL_GRAD: _label_loss,
+    OpCode.NLL_EVAL: _label_loss,
 }
 _CODE_OF: dict[Bound, OpCode] = {bound: code for code, bound in _BOUNDS.items()}

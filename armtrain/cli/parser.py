@@ -74,13 +74,15 @@ def describe_models() -> str:
 
 def describe_losses() -> str:
     """Return what --loss may be."""
-    from armtrain.nn.losses import loss_options
+    from armtrain.nn.losses import loss_options, option_text
 
     rows = (
-        (word, ",".join(f"{key}={str(value).lower()}" for key, value in items.items()))
+        (word, ",".join(f"{key}={option_text(value)}" for key, value in items.items()))
         for word, items in loss_options().items()
     )
-    return _table("--loss NAME or NAME:OPTION=VALUE,..., where defaults are", rows)
+    return _table(
+        "--loss NAME or NAME:OPTION=VALUE,..., weights as in 1/2/0.5, where defaults are", rows
+    )
 
 
 def describe_optimizers() -> str:

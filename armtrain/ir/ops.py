@@ -13,10 +13,10 @@ no later reader.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, IntFlag
 
-from armtrain.limits import MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT
+from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT, NO_LABEL
 
 __all__ = ["OPS", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
 
@@ -73,6 +73,12 @@ class OpCode(IntEnum):
     HUBER_EVAL = 38
     KL_DIV_GRAD = 39
     KL_DIV_EVAL = 40
+    BCE_WITH_LOGITS_GRAD = 41
+    BCE_WITH_LOGITS_EVAL = 42
+    WEIGHTED_CROSS_ENTROPY_GRAD = 43
+    WEIGHTED_CROSS_ENTROPY_EVAL = 44
+    NLL_GRAD = 45
+    NLL_EVAL = 46
 
 
 @dataclass(frozen=True)
@@ -106,13 +112,22 @@ class AttrSpec:
 
 @dataclass(frozen=True)
 class OpSpec:
-    """What one operation reads, writes and needs."""
+    """What one operation reads, writes and needs.
+
+    Attributes
+    ----------
+    attrs : tuple of AttrSpec
+        What every such step has.
+    tail : AttrSpec or None
+        Any number of further attributes of one kind follow, as one weight per class.
+    """
 
     code: OpCode
     operands: tuple[OperandSpec, ...]
     attrs: tuple[AttrSpec, ...] = ()
     inplace: tuple[tuple[str, str], ...] = ()
     summary: str = ""
+    tail: AttrSpec | None = None
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attr_index: dict[str, int] = field(init=False, repr=False, compare=False)
 
@@ -120,6 +135,13 @@ class OpSpec:
         """Index slots by name."""
         object.__setattr__(self, "operand_index", {o.name: i for i, o in enumerate(self.operands)})
         object.__setattr__(self, "attr_index", {a.name: i for i, a in enumerate(self.attrs)})
+
+    def slots(self, count: int) -> tuple[AttrSpec, ...]:
+        """Return the slots of a step with `count` attributes; more or less when it cannot have."""
+        tail, more = self.tail, count - len(self.attrs)
+        if tail is None:
+            return self.attrs
+        return self.attrs + tuple(replace(tail, name=f"{tail.name}[{i}]") for i in range(more))
 
 
 _ACCESS = {"R": Access.READ, "W": Access.WRITE, "RW": Access.READ_WRITE, "S": Access.SCRATCH}
@@ -146,14 +168,20 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "rate": ("f", 0.0, MAX_FLOAT),
     "real": ("f", -MAX_FLOAT, MAX_FLOAT),
     "norm": ("f", MIN_FLOAT, MAX_FLOAT),
+    "label": ("i", NO_LABEL, MAX_DIM),
 }
-"""Word of an attribute in the table below -> kind and range."""
+"""Word of an attribute in the table below -> kind and range; a '*' after it: any number of them."""
 
 
-def _attrs(text: str) -> tuple[AttrSpec, ...]:
-    """Parse 'stride_h:size eps:rate' into attribute slots."""
-    words = (word.split(":") for word in text.split())
-    return tuple(AttrSpec(name, *_ATTR_TYPES[kind]) for name, kind in words)
+def _attrs(text: str, *, tail: bool = False) -> tuple[AttrSpec, ...]:
+    """Parse 'stride_h:size eps:rate weight:rate*' into attribute slots, or those of the tail."""
+    words = (word.split(":") for word in text.split() if word.endswith("*") == tail)
+    return tuple(AttrSpec(name, *_ATTR_TYPES[kind.rstrip("*")]) for name, kind in words)
+
+
+def _tail(text: str) -> AttrSpec | None:
+    """Return the attribute of which there may be any number."""
+    return next(iter(_attrs(text, tail=True)), None)
 
 
 _STRIDES = "stride_h:size stride_w:size pad_h:pad pad_w:pad"
@@ -162,6 +190,8 @@ _MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size"
 _AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag"
 _HUBER = "bound:rate scale:rate"
 _KL_DIV = "log_target:flag batchmean:flag"
+_NLL = "ignore_index:label weight:rate*"
+_WEIGHTED = f"smoothing:share {_NLL}"
 
 # (code, operands, attributes, in-place pairs, summary)
 _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
@@ -285,6 +315,7 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
         "torch.optim.Adagrad; the rate is lr / (1 + steps before * lr_decay)",
     ),
     (OpCode.CLIP_VALUE, "g:RW", "limit:norm", "", "g = min(max(g, -limit), limit), NaN stays NaN"),
+    (
         OpCode.HUBER_GRAD,
         "y:R target:R loss:W dy:W",
         _HUBER,
@@ -301,6 +332,50 @@ _TABLE: tuple[tuple[OpCode, str, str, str, str], ...] = (
         "all elements, or over N if batchmean",
     ),
     (OpCode.KL_DIV_EVAL, "y:R target:R loss:W", _KL_DIV, "", "loss f64[1]"),
+    (
+        OpCode.BCE_WITH_LOGITS_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        "pos_weight:rate*",
+        "dy=y",
+        "mean of -p t log sigmoid(y) - (1 - t) log sigmoid(-y), target t in [0, 1]; one p for "
+        "all or for each column, none: 1",
+    ),
+    (
+        OpCode.BCE_WITH_LOGITS_EVAL,
+        "y:R target:R loss:W ws:S?",
+        "pos_weight:rate*",
+        "",
+        "loss f64[1]",
+    ),
+    (
+        OpCode.WEIGHTED_CROSS_ENTROPY_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        _WEIGHTED,
+        "dy=y",
+        "sum of -w[c] q[c] log softmax(y)[c], q = (1 - smoothing) one-hot + smoothing / classes, "
+        "over the sum of w[target]; rows whose target is ignore_index do not count",
+    ),
+    (
+        OpCode.WEIGHTED_CROSS_ENTROPY_EVAL,
+        "y:R target:R loss:W correct:W ws:S?",
+        _WEIGHTED,
+        "",
+        "loss f64[1], correct i64[1] = counted rows whose first maximum is the target",
+    ),
+    (
+        OpCode.NLL_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        _NLL,
+        "dy=y",
+        "sum of -w[target] y[target] over the sum of w[target], of log-probabilities y",
+    ),
+    (
+        OpCode.NLL_EVAL,
+        "y:R target:R loss:W correct:W ws:S?",
+        _NLL,
+        "",
+        "loss f64[1], correct i64[1] = counted rows whose first maximum is the target",
+    ),
 )
 
 
@@ -310,7 +385,7 @@ def _pairs(text: str) -> tuple[tuple[str, str], ...]:
 
 
 OPS: dict[OpCode, OpSpec] = {
-    code: OpSpec(code, _operands(operands), _attrs(attrs), _pairs(inplace), summary)
+    code: OpSpec(code, _operands(operands), _attrs(attrs), _pairs(inplace), summary, _tail(attrs))
     for code, operands, attrs, inplace, summary in _TABLE
 }
 

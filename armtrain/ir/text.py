@@ -68,7 +68,8 @@ def _step_text(index: int, step: Step, program: Program) -> str:
         for slot, i in zip(spec.operands, step.operands, strict=True)
         if i is not None
     ]
-    attrs = [f"{a.name}={v!r}" for a, v in zip(spec.attrs, step.attrs, strict=True)]
+    slots = spec.slots(len(step.attrs))
+    attrs = [f"{a.name}={v!r}" for a, v in zip(slots, step.attrs, strict=True)]
     return f"  {index} {step.kind} {step.op.name.lower()} {' '.join(operands + attrs)}"
 
 

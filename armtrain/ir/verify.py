@@ -114,8 +114,9 @@ def _operands(step: Step, program: Program, where: str) -> list[tuple[OperandSpe
     """Return the present operands of a step after checking them against the catalogue."""
     spec = spec_of(step.op)
     _require(len(step.operands) == len(spec.operands), f"{where} has {len(step.operands)} operands")
-    _require(len(step.attrs) == len(spec.attrs), f"{where} has {len(step.attrs)} attributes")
-    for attr, value in zip(spec.attrs, step.attrs, strict=True):
+    slots = spec.slots(len(step.attrs))
+    _require(len(step.attrs) == len(slots), f"{where} has {len(step.attrs)} attributes")
+    for attr, value in zip(slots, step.attrs, strict=True):
         kind = int if attr.kind == "i" else float
         _require(type(value) is kind, f"{where}: attribute '{attr.name}' is {value!r}")
     present = []

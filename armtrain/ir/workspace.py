@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import prod
 
 from armtrain.dtypes import align_up
-from armtrain.ir.ops import OpCode, spec_of
+from armtrain.ir.ops import OPS, OpCode, spec_of
 
 __all__ = ["workspace_bytes"]
 
@@ -97,6 +97,9 @@ def _batchnorm_eval_grad(code: OpCode, operands: Operands, threads: int) -> int:
     return _column_partials(_operand(code, operands, "dy")) if reduces else 0
 
 
+_WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail is not None)
+"""Operations with weights among their attributes, which they keep as float32 in their scratch."""
+
 _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.LINEAR_FWD: _linear_fwd,
     OpCode.LINEAR_GRAD_W: _grad_w,
@@ -133,5 +136,7 @@ def workspace_bytes(
     int
         Bytes, 0 when the operation needs none.
     """
+    if op in _WEIGHED:
+        return 4 * (len(attrs) - len(spec_of(op).attrs))
     formula = _FORMULAS.get(op)
     return formula(op, operand_dims, threads) if formula else 0

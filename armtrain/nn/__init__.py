@@ -14,12 +14,14 @@ from armtrain.nn.conv import Conv2d
 from armtrain.nn.dropout import Dropout
 from armtrain.nn.linear import Linear
 from armtrain.nn.losses import (
+    BCEWithLogitsLoss,
     CrossEntropyLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
     Loss,
     MSELoss,
+    NLLLoss,
     SmoothL1Loss,
     parse_loss,
 )
@@ -33,6 +35,7 @@ from armtrain.nn.trace import trace
 
 __all__ = [
     "AvgPool2d",
+    "BCEWithLogitsLoss",
     "BatchNorm2d",
     "Buffer",
     "Conv2d",
@@ -49,6 +52,7 @@ __all__ = [
     "MaxPool2d",
     "Module",
     "ModuleList",
+    "NLLLoss",
     "Parameter",
     "ReLU",
     "Sequential",

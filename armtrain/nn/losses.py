@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import signature
 from typing import Any, ClassVar
 
 from armtrain.errors import ArgumentError
-from armtrain.limits import MAX_FLOAT, MIN_FLOAT
+from armtrain.limits import MAX_DIM, MAX_FLOAT, MIN_FLOAT, NO_LABEL
 from armtrain.nn.arguments import rate, refuse_unless
-from armtrain.values import real
+from armtrain.values import as_integer, real
 
 __all__ = [
+    "BCEWithLogitsLoss",
     "CrossEntropyLoss",
     "HuberLoss",
     "KLDivLoss",
     "L1Loss",
     "Loss",
     "MSELoss",
+    "NLLLoss",
     "SmoothL1Loss",
     "loss_names",
     "loss_options",
+    "option_text",
     "parse_loss",
 ]
 
@@ -52,7 +56,7 @@ class Loss:
         """
         defaults = type(self)().options
         shown = [
-            f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+            f"{name}={option_text(value)}"
             for name, value in self.options.items()
             if value != defaults[name]
         ]
@@ -82,6 +86,13 @@ class Loss:
         return hash(self.text)
 
 
+def option_text(value: object) -> str:
+    """Return the value of an option as texts have it: 'true', '0.5', '1.0/2.0', 'none'."""
+    if isinstance(value, tuple):
+        return "/".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
 def _only_mean(loss: Loss, size_average: object, reduce: object, reduction: object) -> None:
     """Refuse torch's deprecated arguments and sums."""
     name = type(loss).__name__
@@ -90,31 +101,116 @@ def _only_mean(loss: Loss, size_average: object, reduce: object, reduction: obje
     refuse_unless(f"{name}: reduction", reduction, "mean")
 
 
+def _weights(what: str, value: object) -> tuple[float, ...] | None:
+    """Return a number, or a sequence or array of numbers from 0, as floats."""
+    if value is None:
+        return None
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    listed = plain if isinstance(plain, list | tuple | range) else [plain]
+    if not listed:
+        raise ArgumentError(f"{what} is empty; give one number for each class, or None")
+    weights = tuple(rate(f"{what}[{place}]", number) for place, number in enumerate(listed))
+    if not any(weights):
+        raise ArgumentError(f"{what} needs a number above 0, all {len(weights)} are 0")
+    return weights
+
+
+def _ignored(loss: Loss, value: object) -> int:
+    """Return a label that does not count."""
+    label = as_integer(value)
+    if label is None or not (label == NO_LABEL or 0 <= label <= MAX_DIM):
+        raise ArgumentError(
+            f"{type(loss).__name__}: ignore_index needs a class, an integer from 0, or {NO_LABEL} "
+            f"for none, got {value!r}; give samples without a class a class of their own"
+        )
+    return label
+
+
 class CrossEntropyLoss(Loss):
     """Mean of -log softmax(logits)[target]; logits (N, classes), targets integers below classes.
 
     Parameters
     ----------
-    weight, size_average, ignore_index, reduce, reduction, label_smoothing
+    weight : sequence of float, optional
+        One for each class, from 0; the mean is weighted by those of the targets.
+    size_average, reduce, reduction
         Only torch's defaults, in torch's order.
+    ignore_index : int
+        Samples of this class count neither for the mean nor for the accuracy; -100: none.
+    label_smoothing : float
+        Share of the target that all classes have alike, 0 to 1.
     """
 
     word = "cross_entropy"
 
     def __init__(
         self,
-        weight: None = None,
+        weight: Sequence[float] | None = None,
         size_average: None = None,
-        ignore_index: int = -100,
+        ignore_index: int = NO_LABEL,
         reduce: None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__()
-        refuse_unless("CrossEntropyLoss: weight", weight, None)
-        refuse_unless("CrossEntropyLoss: ignore_index", ignore_index, -100)
+        super().__init__(
+            weight=_weights("CrossEntropyLoss: weight", weight),
+            ignore_index=_ignored(self, ignore_index),
+            label_smoothing=rate("CrossEntropyLoss: label_smoothing", label_smoothing, 1.0),
+        )
         _only_mean(self, size_average, reduce, reduction)
-        refuse_unless("CrossEntropyLoss: label_smoothing", label_smoothing, 0.0)
+
+
+class NLLLoss(Loss):
+    """Mean of -y[target] of log-probabilities y (N, classes); targets integers below classes.
+
+    Parameters
+    ----------
+    weight, ignore_index
+        As those of `CrossEntropyLoss`.
+    size_average, reduce, reduction
+        Only torch's defaults, in torch's order.
+    """
+
+    word = "nll"
+
+    def __init__(
+        self,
+        weight: Sequence[float] | None = None,
+        size_average: None = None,
+        ignore_index: int = NO_LABEL,
+        reduce: None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(
+            weight=_weights("NLLLoss: weight", weight), ignore_index=_ignored(self, ignore_index)
+        )
+        _only_mean(self, size_average, reduce, reduction)
+
+
+class BCEWithLogitsLoss(Loss):
+    """Mean of -p t log sigmoid(y) - (1 - t) log sigmoid(-y); targets t in [0, 1], shaped like y.
+
+    Parameters
+    ----------
+    weight, size_average, reduce, reduction
+        Only torch's defaults, in torch's order.
+    pos_weight : float or sequence of float, optional
+        The p of all elements, or of each column of an output (N, columns); 1 without.
+    """
+
+    word = "bce_with_logits"
+
+    def __init__(
+        self,
+        weight: None = None,
+        size_average: None = None,
+        reduce: None = None,
+        reduction: str = "mean",
+        pos_weight: float | Sequence[float] | None = None,
+    ) -> None:
+        super().__init__(pos_weight=_weights("BCEWithLogitsLoss: pos_weight", pos_weight))
+        refuse_unless("BCEWithLogitsLoss: weight", weight, None)
+        _only_mean(self, size_average, reduce, reduction)
 
 
 class MSELoss(Loss):
@@ -227,9 +323,12 @@ class KLDivLoss(Loss):
 
 _LOSSES: dict[str, type[Loss]] = {
     loss.word: loss
-    for loss in (CrossEntropyLoss, MSELoss, L1Loss, SmoothL1Loss, HuberLoss, KLDivLoss)
+    for loss in (
+        *(CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss, MSELoss),
+        *(L1Loss, SmoothL1Loss, HuberLoss, KLDivLoss),
+    )
 }
-_WORDS: dict[str, bool] = {"true": True, "false": False}
+_WORDS = {"true": True, "false": False, "none": None}
 
 
 def loss_names() -> tuple[str, ...]:
@@ -242,14 +341,18 @@ def loss_options() -> dict[str, dict[str, Any]]:
     return {word: kind().options for word, kind in _LOSSES.items()}
 
 
-def _value(option: str) -> float | bool | str:
-    """Return a truth value, a number, or the word itself."""
+def _value(option: str) -> object:
+    """Return a truth value, None, a number, a list of numbers with slashes, or the word itself."""
     if option in _WORDS:
         return _WORDS[option]
-    try:
-        return float(option)
-    except ValueError:
-        return option
+    if "/" in option:
+        return [_value(part) for part in option.split("/")]
+    for kind in (int, float):
+        try:
+            return kind(option)
+        except ValueError:
+            continue
+    return option
 
 
 def parse_loss(text: str) -> Loss:
@@ -258,7 +361,8 @@ def parse_loss(text: str) -> Loss:
     Parameters
     ----------
     text : str
-        NAME or NAME:OPTION=VALUE,... with torch's names of arguments.
+        NAME or NAME:OPTION=VALUE,... with torch's names of arguments; several numbers have
+        slashes between them, as in 'nll:weight=1/2/0.5'.
 
     Raises
     ------

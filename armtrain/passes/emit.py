@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode, spec_of
@@ -103,15 +104,17 @@ class Emitter:
         self,
         op: OpCode,
         place: Place,
-        attrs: Mapping[str, int | float] | None = None,
+        attrs: Mapping[str, Any] | None = None,
         **operands: TensorId | None,
     ) -> Step:
-        """Return a step; a needed workspace tensor is added."""
+        """Return a step; a needed workspace tensor is added. A tail's value is a sequence."""
         spec = spec_of(op)
         given = attrs or {}
         values = tuple(
             float(given[a.name]) if a.kind == "f" else int(given[a.name]) for a in spec.attrs
         )
+        if spec.tail is not None:
+            values += tuple(given.get(spec.tail.name) or ())
         ids = [operands.get(slot.name) for slot in spec.operands]
         dims = tuple(None if i is None else self.tensors[i].dims for i in ids)
         need = workspace_bytes(op, dims, values, self.threads)

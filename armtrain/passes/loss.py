@@ -10,13 +10,16 @@ from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.ops import OpCode, spec_of
 from armtrain.ir.program import Phase, Role, Step, TensorId
+from armtrain.limits import MAX_WEIGHTS, NO_LABEL
 from armtrain.nn.losses import (
+    BCEWithLogitsLoss,
     CrossEntropyLoss,
     HuberLoss,
     KLDivLoss,
     L1Loss,
     Loss,
     MSELoss,
+    NLLLoss,
     SmoothL1Loss,
 )
 from armtrain.passes.emit import Place
@@ -38,17 +41,32 @@ class _Rule:
         Attributes by catalogue name, from torch's arguments.
     labels : bool
         Targets are one integer a sample; else floats like the output.
+    weights : str
+        The option that may hold one number for each feature of the output.
     """
 
     train: OpCode
     evaluate: OpCode
     attrs: Callable[[Mapping[str, Any]], _Attrs] = lambda options: options
     labels: bool = False
+    weights: str = ""
 
 
+_PLAIN = _Rule(OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL, labels=True)
+"""Cross-entropy without any option, which has operations of its own."""
 _HUBER = (OpCode.HUBER_GRAD, OpCode.HUBER_EVAL)
 _RULES: dict[type[Loss], _Rule] = {
-    CrossEntropyLoss: _Rule(OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL, labels=True),
+    CrossEntropyLoss: _Rule(
+        OpCode.WEIGHTED_CROSS_ENTROPY_GRAD,
+        OpCode.WEIGHTED_CROSS_ENTROPY_EVAL,
+        lambda o: {**o, "smoothing": o["label_smoothing"]},
+        labels=True,
+        weights="weight",
+    ),
+    NLLLoss: _Rule(OpCode.NLL_GRAD, OpCode.NLL_EVAL, labels=True, weights="weight"),
+    BCEWithLogitsLoss: _Rule(
+        OpCode.BCE_WITH_LOGITS_GRAD, OpCode.BCE_WITH_LOGITS_EVAL, weights="pos_weight"
+    ),
     MSELoss: _Rule(OpCode.MSE_GRAD, OpCode.MSE_EVAL),
     L1Loss: _Rule(*_HUBER, lambda o: {"bound": 0.0, "scale": 1.0}),
     SmoothL1Loss: _Rule(*_HUBER, lambda o: {"bound": o["beta"], "scale": 1.0}),
@@ -59,6 +77,11 @@ _RULES: dict[type[Loss], _Rule] = {
         lambda o: {"log_target": o["log_target"], "batchmean": o["reduction"] == "batchmean"},
     ),
 }
+
+
+def _rule(loss: Loss) -> _Rule:
+    """Return the rule of a loss."""
+    return _PLAIN if loss == CrossEntropyLoss() else _RULES[type(loss)]
 
 
 def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
@@ -73,20 +96,39 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
     """
     if not isinstance(loss, Loss) or type(loss) not in _RULES:
         *names, last = (f"nn.{kind.__name__}()" for kind in _RULES)
-        raise ArgumentError(
-            f"loss needs {', '.join(names)} or {last}, got {type(loss).__name__}"
-        )
+        raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {type(loss).__name__}")
     if _RULES[type(loss)].labels and len(output_shape) != 2:
         raise ShapeError(
             f"{type(loss).__name__} needs logits of shape (N, classes), the network returns "
             f"{output_shape}; end it with nn.Flatten() and nn.Linear(..., classes)"
         )
+    _check_features(loss, output_shape)
     return loss
+
+
+def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
+    """Refuse weights and an ignored label that the output's features do not have."""
+    name, rule, features = type(loss).__name__, _RULES[type(loss)], output_shape[-1]
+    weights = loss.options.get(rule.weights) or ()
+    one_for_all = len(weights) == 1 and not rule.labels
+    if weights and not one_for_all and (len(output_shape), len(weights)) != (2, features):
+        raise ShapeError(
+            f"{name}: {rule.weights} has {len(weights)} numbers, the network returns "
+            f"{output_shape}; give one for each feature of an output (N, features)"
+        )
+    if len(weights) > MAX_WEIGHTS:
+        raise ShapeError(f"{name}: {len(weights)} weights, a plan holds at most {MAX_WEIGHTS}")
+    ignored = loss.options.get("ignore_index", NO_LABEL)
+    if ignored >= features:
+        raise ShapeError(
+            f"{name}: ignore_index={ignored} is no class, the network has 0 to {features - 1}"
+        )
 
 
 def reads_torch_order(loss: Loss) -> bool:
     """Whether the loss gives a meaning to the place of a feature; others permute their target."""
-    return _RULES[type(loss)].labels
+    rule = _RULES[type(loss)]
+    return rule.labels or len(loss.options.get(rule.weights) or ()) > 1
 
 
 def _target(fwd: Forward, rule: _Rule) -> TensorId:
@@ -108,7 +150,7 @@ def _metric(fwd: Forward, name: str, dtype: DType) -> TensorId:
 
 def emit_train_loss(fwd: Forward, loss: Loss) -> tuple[Step, TensorId]:
     """Return the loss step and the tensor of the output's gradient."""
-    rule, output = _RULES[type(loss)], fwd.graph.output
+    rule, output = _rule(loss), fwd.graph.output
     dims, layout = fwd.layout(output)
     y, target = fwd.value(output), _target(fwd, rule)
     value = _metric(fwd, "loss", DType.F64)
@@ -123,7 +165,7 @@ def emit_train_loss(fwd: Forward, loss: Loss) -> tuple[Step, TensorId]:
 
 def emit_eval_loss(fwd: Forward, loss: Loss) -> Step:
     """Return the loss step of an evaluation."""
-    rule = _RULES[type(loss)]
+    rule = _rule(loss)
     ((_, source), *_), slots = spec_of(rule.train).inplace, spec_of(rule.evaluate).operand_index
     y, target = fwd.value(fwd.graph.output), _target(fwd, rule)
     operands = {source: y, "target": target, "loss": _metric(fwd, "loss", DType.F64)}

@@ -157,11 +157,11 @@ def _step_findings(raw: RawPlan) -> Iterator[str]:
             return
         spec = OPS[OpCode(s["op"])]
         shape = (s["n_operands"], s["n_attrs"], s["operands"], s["attrs"], s["phase"])
-        if shape != (len(spec.operands), len(spec.attrs), operands, attrs, phase):
+        if shape != (len(spec.operands), len(spec.slots(s["n_attrs"])), operands, attrs, phase):
             yield f"step {index} ({spec.code.name}) has wrong operand or attribute places or phase"
             return
         operands += len(spec.operands)
-        attrs += len(spec.attrs)
+        attrs += s["n_attrs"]
         yield from step_number_findings(s, f"step {index} ({spec.code.name})")
         ids = raw.operands[s["operands"] : operands]
         for slot, tensor in zip(spec.operands, ids, strict=False):

@@ -17,7 +17,15 @@ from armtrain.planfile.check_parse import RawPlan
 
 __all__ = ["fed_tensors", "io_findings", "phase_steps"]
 
-_NAMES = ("CROSS_ENTROPY", "MSE", "HUBER", "KL_DIV")
+_NAMES = (
+    "CROSS_ENTROPY",
+    "MSE",
+    "HUBER",
+    "KL_DIV",
+    "BCE_WITH_LOGITS",
+    "WEIGHTED_CROSS_ENTROPY",
+    "NLL",
+)
 _LOSSES = {
     Phase.TRAIN: tuple(OpCode[f"{name}_GRAD"] for name in _NAMES),
     Phase.EVALUATE: tuple(OpCode[f"{name}_EVAL"] for name in _NAMES),

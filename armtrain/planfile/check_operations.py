@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Mapping
 from math import prod
+from typing import Any
 
 from armtrain.ir.ops import OPS, Access, OpCode, OpSpec
 from armtrain.ir.workspace import workspace_bytes
@@ -32,7 +33,7 @@ def operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
         if tensor != NONE_ID
     }
     dims = {n: raw.tensors[t]["dims"][: raw.tensors[t]["ndim"]] for n, t in present.items()}
-    operands = Operands(dims, _attributes(raw, spec, step["attrs"]))
+    operands = Operands(dims, _attributes(raw, spec, step))
     where = f"step {index} ({spec.code.name}, layer '{raw.text(step['layer'])}')"
     yield from form_findings(raw, spec, present, where)
     yield from role_findings(raw, spec, present, where)
@@ -52,12 +53,12 @@ def operation_findings(raw: RawPlan, index: int) -> Iterator[str]:
     yield from _workspace_findings(raw, spec, present, operands, where)
 
 
-def _attributes(raw: RawPlan, spec: OpSpec, start: int) -> dict[str, int | float]:
+def _attributes(raw: RawPlan, spec: OpSpec, step: dict[str, Any]) -> dict[str, int | float]:
     """Return the attributes of a step by name."""
     codes = {"i": "<q", "f": "<d"}
     return {
-        slot.name: struct.unpack_from(codes[slot.kind], raw.attrs, 8 * (start + place))[0]
-        for place, slot in enumerate(spec.attrs)
+        slot.name: struct.unpack_from(codes[slot.kind], raw.attrs, 8 * (step["attrs"] + place))[0]
+        for place, slot in enumerate(spec.slots(step["n_attrs"]))
     }
 
 

@@ -129,7 +129,7 @@ def _image_findings(dims: tuple[int, ...], name: str, where: str) -> Iterator[st
 
 def attr_findings(spec: OpSpec, attrs: dict[str, int | float], where: str) -> Iterator[str]:
     """Compare a step's attributes with their ranges in the catalogue."""
-    for slot in spec.attrs:
+    for slot in spec.slots(len(attrs)):
         value = attrs[slot.name]
         if not (isfinite(value) and slot.low <= value <= slot.high):
             yield f"{where}: {slot.name} is {value:g}, needs {slot.low:g} to {slot.high:g}"

@@ -30,6 +30,10 @@ class Operands:
         """Return the elements of an operand."""
         return prod(self.dims[name])
 
+    def many(self, name: str) -> int:
+        """Return how many attributes NAME[0], NAME[1], ... there are."""
+        return sum(key.startswith(f"{name}[") for key in self.attrs)
+
     def integer(self, name: str) -> int:
         """Return an integer attribute."""
         return int(self.attrs[name])
@@ -117,6 +121,21 @@ def _elements(o: Operands) -> _Needs:
     return {"target": o.count("y"), "dy": o.count("y"), "loss": (1,)}
 
 
+def _bce(o: Operands) -> _Needs:
+    """Return the rule of binary cross-entropy: no weight, one, or one for each column."""
+    weights, dims = o.many("pos_weight"), o.dims["y"]
+    fits = weights < 2 or (len(dims) == 2 and dims[1] == weights)
+    return _elements(o) if fits else {"y": IMPOSSIBLE}
+
+
+def _classes(o: Operands) -> _Needs:
+    """Return the rule of losses of one label a row, with no weight or one for each class."""
+    (rows, classes), weights = o.dims["y"], o.many("weight")
+    if weights not in (0, classes):
+        return {"y": IMPOSSIBLE}
+    return {"target": (rows,), "loss": (1,), "correct": (1,), "dy": (rows, classes)}
+
+
 def _slots(o: Operands) -> _Needs:
     """Return the rule of the gradient-norm operations: one float64 a gradient."""
     known = o.attrs.get("index", 0) < o.count("acc")
@@ -164,6 +183,12 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.HUBER_EVAL: _elements,
     OpCode.KL_DIV_GRAD: _elements,
     OpCode.KL_DIV_EVAL: _elements,
+    OpCode.BCE_WITH_LOGITS_GRAD: _bce,
+    OpCode.BCE_WITH_LOGITS_EVAL: _bce,
+    OpCode.WEIGHTED_CROSS_ENTROPY_GRAD: _classes,
+    OpCode.WEIGHTED_CROSS_ENTROPY_EVAL: _classes,
+    OpCode.NLL_GRAD: _classes,
+    OpCode.NLL_EVAL: _classes,
 }
 
 _SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "target"})
@@ -177,8 +202,13 @@ _RANKS = (
     ("NHWC_TO_NCHW", {"x": 4}),
     ("NCHW_TO_NHWC", {"y": 4}),
     ("CROSS_ENTROPY_", {"logits": 2, "dlogits": 2, "target": 1}),
+    ("WEIGHTED_CROSS_ENTROPY_", {"y": 2, "dy": 2, "target": 1}),
+    ("NLL_", {"y": 2, "dy": 2, "target": 1}),
 )
 """Start of an operation's name -> dimensions of its operands."""
+
+_LABELLED = ("CROSS_ENTROPY_", "WEIGHTED_CROSS_ENTROPY_", "NLL_")
+"""Start of the names of operations whose target is one integer a row."""
 
 _VECTORS = frozenset(
     {"b", "db", "gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta"}
@@ -197,7 +227,7 @@ _DTYPES = {
 
 def needed_dtype(op: OpCode, operand: str) -> DType:
     """Return the element type that `op` expects of `operand`."""
-    if operand == "target" and op in (OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL):
+    if operand == "target" and op.name.startswith(_LABELLED):
         return DType.I32
     return _DTYPES.get(operand, DType.F32)
 

@@ -67,7 +67,8 @@ def _steps(data: PlanData) -> list[dict[str, Any]]:
                 if operand is not None
             },
             "attrs": {
-                slot.name: value for slot, value in zip(OPS[step.op].attrs, step.attrs, strict=True)
+                slot.name: value
+                for slot, value in zip(OPS[step.op].slots(len(step.attrs)), step.attrs, strict=True)
             },
         }
         for index, step in enumerate(program.steps)

@@ -47,7 +47,8 @@ def _step_lines(data: PlanData) -> list[str]:
             if operand is not None
         )
         attrs = " ".join(
-            f"{slot.name}={value!r}" for slot, value in zip(spec.attrs, step.attrs, strict=True)
+            f"{slot.name}={value!r}"
+            for slot, value in zip(spec.slots(len(step.attrs)), step.attrs, strict=True)
         )
         line = (
             f"  {index} {step.phase.name.lower()} {step.kind} {step.layer} "

@@ -165,7 +165,7 @@ class StepReader:
             f"{what} ({op.name}): its phase, kind or a reserved field is out of range",
         )
         counts = (fields["n_operands"], fields["n_attrs"])
-        expected = (len(spec.operands), len(spec.attrs))
+        expected = (len(spec.operands), len(spec.slots(counts[1])))
         require(
             counts == expected,
             f"{what} ({op.name}) has {counts[0]} operands and {counts[1]} attributes, "
@@ -181,7 +181,7 @@ class StepReader:
             op,
             Phase(fields["phase"]),
             self._operands(op, what),
-            self._attrs(op),
+            self._attrs(op, counts[1]),
             self.texts.at(fields["layer"], what),
             fmt.STEP_KINDS[fields["kind"]],
         )
@@ -201,9 +201,9 @@ class StepReader:
             )
         return tuple(None if i == fmt.NONE_ID else TensorId(i) for i in ids)
 
-    def _attrs(self, op: OpCode) -> tuple[int | float, ...]:
+    def _attrs(self, op: OpCode, count: int) -> tuple[int | float, ...]:
         """Return the next attributes."""
-        kinds = "".join("q" if a.kind == "i" else "d" for a in OPS[op].attrs)
+        kinds = "".join("q" if a.kind == "i" else "d" for a in OPS[op].slots(count))
         start = self.head["attrs_offset"] + 8 * self.attrs
         self.attrs += len(kinds)
         return struct.unpack_from("<" + kinds, self.content, start)

@@ -88,15 +88,16 @@ def _tensor_section(data: PlanData, strings: _Strings) -> bytes:
 def _attr_bytes(step: Step) -> bytes:
     """Return the attribute slots of one step."""
     spec = spec_of(step.op)
-    if len(step.attrs) != len(spec.attrs) or len(step.operands) != len(spec.operands):
+    slots = spec.slots(len(step.attrs))
+    if len(step.attrs) != len(slots) or len(step.operands) != len(spec.operands):
         raise PlanError(
             f"step {step.op.name} of layer '{step.layer}': {len(step.operands)} operands and "
             f"{len(step.attrs)} attributes, the catalogue has {len(spec.operands)} and "
-            f"{len(spec.attrs)}"
+            f"{len(slots)}"
         )
     return b"".join(
         struct.pack("<q", int(value)) if slot.kind == "i" else struct.pack("<d", value)
-        for slot, value in zip(spec.attrs, step.attrs, strict=True)
+        for slot, value in zip(slots, step.attrs, strict=True)
     )
 
 

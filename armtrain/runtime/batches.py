@@ -115,8 +115,12 @@ def with_row(
 def evaluate_source(
     engine: Engine, buffers: Buffers, source: Source, *, labels: bool, stop: Callable[[], bool]
 ) -> Evaluation | None:
-    """Return mean loss and accuracy over all samples; None when `stop()` became true."""
-    loss_sum, correct = 0.0, 0
+    """Return mean loss and accuracy over all samples; None when `stop()` became true.
+
+    Samples whose label the loss ignores count for neither.
+    """
+    loss_sum, correct, counted = 0.0, 0, 0
+    ignored = engine.info()["ignored_label"]
     for first in range(0, source.count, buffers.batch_size):
         with buffers.turn:
             n = buffers.load_from(source, first, targets=True)
@@ -126,12 +130,14 @@ def evaluate_source(
             except NonFiniteError as error:
                 where = f"batch {buffers.batch_number(first)} of the evaluation"
                 raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
-        loss_sum += loss * n
+            taking_part = n - int((target == ignored).sum()) if labels else n
+        loss_sum += loss * taking_part
+        counted += taking_part
         correct += right
         if stop():
             return None
-    accuracy = correct / source.count if labels else None
-    return Evaluation(loss_sum / source.count, accuracy, source.count, correct)
+    accuracy = correct / counted if labels else None
+    return Evaluation(loss_sum / counted, accuracy, source.count, correct)
 
 
 def predict_source(

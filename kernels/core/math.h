@@ -1,11 +1,13 @@
-/* exp, tanh in float and log, sin, cos in double from additions, multiplications, divisions and
- * bit operations alone, so that every machine, C library and kernel level gives the same bits.
- * Files that include this are built with -ffp-contract=off. The float functions have no branches
- * and vectorise; polynomial coefficients were fitted (Chebyshev nodes, 60 digits) for this file.
+/* exp, tanh, log(1 + x) in float and log, sin, cos in double from additions, multiplications,
+ * divisions and bit operations alone, so that every machine, C library and kernel level gives the
+ * same bits. Files that include this are built with -ffp-contract=off. The float functions have no
+ * branches and vectorise; polynomial coefficients were fitted (Chebyshev nodes, 60 digits) for this
+ * file.
  *
  * Bounds in units in the last place of the result, tests/c/test_math.c checks them:
  *   art_expf   1.1   every float, including subnormal results; inf above 88.73, 0 below -103.98
  *   art_tanhf  2.6   every float
+ *   art_log1pf 3.0   from 0 to 1, nothing promised elsewhere
  *   art_log    1.0   every double; log 0 = -inf, NaN below 0
  *   art_sin, art_cos  2.5  for |x| <= 2^20, nothing promised beyond */
 #ifndef ART_CORE_MATH_H
@@ -83,6 +85,21 @@ static inline float art_tanhf(float x) {
     float s = art_exp2i(n & 31);
     float t = s * p + (s - 1.0f); /* e^2a - 1 without cancellation */
     return art_float_of_bits(art_bits_of_float(t / (t + 2.0f)) | sign);
+}
+
+/* log(1 + u) = 2 atanh(s) for 0 <= u <= 1, s = u / (2 + u) <= 1/3; the series is cut where its rest
+ * is below 2^-29 of the result. */
+static inline float art_log1pf(float u) {
+    float s = u / (2.0f + u), z = s * s;
+    float r = 1.0f / 15;
+    r = r * z + 1.0f / 13;
+    r = r * z + 1.0f / 11;
+    r = r * z + 1.0f / 9;
+    r = r * z + 1.0f / 7;
+    r = r * z + 1.0f / 5;
+    r = r * z + 1.0f / 3;
+    s += s;
+    return s + s * (z * r);
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)]; log(1 + f) = 2 atanh(f / (2 + f)). */

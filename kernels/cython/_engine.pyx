@@ -95,6 +95,7 @@ cdef class Engine:
             "n_steps": self.facts.n_steps,
             "target_is_label": bool(self.facts.target_is_label),
             "n_classes": self.facts.n_classes,
+            "ignored_label": self.facts.ignored_label,
             "input_elements": self.facts.input_elements,
             "target_elements": self.facts.target_elements,
             "output_elements": self.facts.output_elements,

@@ -40,6 +40,7 @@ cdef extern from "armtrain.h" nogil:
         uint32_t n_steps
         uint32_t target_is_label
         uint32_t n_classes
+        int32_t ignored_label
         uint64_t input_elements
         uint64_t target_elements
         uint64_t output_elements
@@ -135,18 +136,21 @@ cdef extern from "ops/ops.h" nogil:
     ctypedef struct art_op_args:
         art_array operand[10]
         const art_attr *attr
+        unsigned n_attrs
         unsigned int n_operands
         unsigned int threads
 
     ctypedef uint64_t (*art_op_workspace)(const art_op_args *args) noexcept
 
     ctypedef struct art_attr_spec:
+        const char *name
         char kind
 
     ctypedef struct art_op:
         uint8_t n_operands
         uint8_t n_attrs
         art_attr_spec attr[8]
+        art_attr_spec tail
         art_op_workspace workspace
 
     const art_op *art_op_find(unsigned int code)

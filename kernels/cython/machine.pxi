@@ -48,10 +48,14 @@ def op_workspace(op, dims, attrs, threads):
     cdef art_attr slots[16]
     cdef const art_op *found = art_op_find(op)
     cdef uint32_t i, j
-    if found == NULL or len(dims) != found.n_operands or len(attrs) != found.n_attrs:
+    cdef bint fits = found != NULL and len(dims) == found.n_operands and len(attrs) <= 16
+    if fits:
+        fits = len(attrs) >= found.n_attrs if found.tail.name else len(attrs) == found.n_attrs
+    if not fits:
         raise ShapeError(f"operation {op}: {len(dims)} operands and {len(attrs)} attributes")
     memset(&args, 0, sizeof(args))
     args.attr = slots
+    args.n_attrs = len(attrs)
     args.n_operands = found.n_operands
     args.threads = threads
     for i in range(found.n_attrs):

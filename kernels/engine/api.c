@@ -175,6 +175,7 @@ void art_engine_info(const art_engine *engine, art_info *info) {
             info->target_elements = sample_elements(engine, io->target);
             info->target_is_label = art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32;
             info->n_classes = info->target_is_label ? art_engine_classes(engine, io) : 0;
+            info->ignored_label = (int32_t)io->ignored;
         }
     }
 }

@@ -355,6 +355,7 @@ static art_status check_flow_of_step(const place *at, art_error *err) {
 void art_plan_describe(const art_plan *plan, uint32_t step, art_op_args *args) {
     const art_plan_step *s = &plan->steps[step];
     args->attr = plan->attrs + s->attrs;
+    args->n_attrs = s->n_attrs;
     args->n_operands = s->n_operands;
     for (unsigned i = 0; i < s->n_operands; i++) {
         uint32_t id = art_plan_operand(plan, step, i);

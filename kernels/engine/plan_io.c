@@ -6,6 +6,7 @@ typedef struct loss_op {
     unsigned phase;
     unsigned logits, target, loss; /* slots */
     int correct;                   /* slot or -1 */
+    int ignored;                   /* attribute or -1 */
 } loss_op;
 
 /* The training and the evaluation step of a loss without a count of correct samples. */
@@ -17,14 +18,32 @@ typedef struct loss_op {
             ART_##NAME##_EVAL_LOSS, -1                                                             \
     }
 
+/* The same of a loss of labels, some of which may be ignored. */
+#define LABEL_LOSS(NAME)                                                                           \
+    {ART_OP_##NAME##_GRAD,                                                                         \
+     ART_PHASE_TRAIN,                                                                              \
+     ART_##NAME##_GRAD_Y,                                                                          \
+     ART_##NAME##_GRAD_TARGET,                                                                     \
+     ART_##NAME##_GRAD_LOSS,                                                                       \
+     -1,                                                                                           \
+     ART_##NAME##_GRAD_A_IGNORE_INDEX},                                                            \
+    {                                                                                              \
+        ART_OP_##NAME##_EVAL, ART_PHASE_EVALUATE, ART_##NAME##_EVAL_Y, ART_##NAME##_EVAL_TARGET,   \
+            ART_##NAME##_EVAL_LOSS, ART_##NAME##_EVAL_CORRECT, ART_##NAME##_EVAL_A_IGNORE_INDEX    \
+    }
+
 static const loss_op loss_ops[] = {
     {ART_OP_CROSS_ENTROPY_GRAD, ART_PHASE_TRAIN, ART_CROSS_ENTROPY_GRAD_LOGITS,
-     ART_CROSS_ENTROPY_GRAD_TARGET, ART_CROSS_ENTROPY_GRAD_LOSS, -1},
+     ART_CROSS_ENTROPY_GRAD_TARGET, ART_CROSS_ENTROPY_GRAD_LOSS, -1, -1},
     {ART_OP_CROSS_ENTROPY_EVAL, ART_PHASE_EVALUATE, ART_CROSS_ENTROPY_EVAL_LOGITS,
-     ART_CROSS_ENTROPY_EVAL_TARGET, ART_CROSS_ENTROPY_EVAL_LOSS, ART_CROSS_ENTROPY_EVAL_CORRECT},
+     ART_CROSS_ENTROPY_EVAL_TARGET, ART_CROSS_ENTROPY_EVAL_LOSS, ART_CROSS_ENTROPY_EVAL_CORRECT,
+     -1},
+    LABEL_LOSS(WEIGHTED_CROSS_ENTROPY),
+    LABEL_LOSS(NLL),
     ELEMENT_LOSS(MSE),
     ELEMENT_LOSS(HUBER),
     ELEMENT_LOSS(KL_DIV),
+    ELEMENT_LOSS(BCE_WITH_LOGITS),
 };
 
 static const char *const phase_names[3] = {"train", "evaluate", "predict"};
@@ -97,6 +116,9 @@ static art_status find_loss(const art_plan *plan, unsigned phase, art_phase_io *
         io->loss = art_plan_operand(plan, step, op->loss);
         io->correct =
             op->correct < 0 ? ART_PLAN_NONE : art_plan_operand(plan, step, (unsigned)op->correct);
+        io->ignored = op->ignored < 0
+                          ? ART_NO_LABEL
+                          : plan->attrs[plan->steps[step].attrs + (uint32_t)op->ignored].i;
     }
     ART_FAIL_IF(io->loss_step == io->last, err, ART_PLAN_FORMAT, "the %s phase has no loss",
                 phase_names[phase]);
@@ -129,6 +151,7 @@ art_status art_plan_find_io(const art_plan *plan, art_phase_io io[3], art_error 
         art_plan_phase(plan->header, phase, &p->first, &p->last);
         p->input = p->logits = p->target = p->loss = p->correct = p->output = ART_PLAN_NONE;
         p->loss_step = p->last;
+        p->ignored = ART_NO_LABEL;
         if (p->first == p->last) {
             continue;
         }

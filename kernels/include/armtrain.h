@@ -60,6 +60,7 @@ typedef struct art_info {
     uint32_t n_steps;
     uint32_t target_is_label; /* 1: targets are class indices i32[N]; 0: float32 arrays */
     uint32_t n_classes;       /* last dimension of the logits, 0 without a label target */
+    int32_t ignored_label;    /* samples with it do not count; -100 for none */
     uint64_t input_elements;  /* per sample */
     uint64_t target_elements; /* per sample */
     uint64_t output_elements; /* per sample */

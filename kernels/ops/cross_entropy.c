@@ -1,57 +1,113 @@
-/* Softmax cross entropy of logits [N, classes] with labels i32[N], mean over N.
- * -log softmax(x)[t] = log(sum exp(x - max)) - (x[t] - max): finite for all finite logits. */
+/* Losses of one label a row: softmax cross entropy of logits [N, classes], plain or with class
+ * weights, label smoothing and an ignored label, and the same without smoothing of
+ * log-probabilities (NLL).
+ *
+ * -log softmax(x)[t] = log(sum exp(x - max)) - (x[t] - max): finite for all finite logits.
+ * The loss is the sum over counted rows of
+ *   (1 - s) w[t] nll(t) + s / classes sum_c w[c] nll(c),
+ * over the sum of w[t]; without weights that is the number of counted rows. */
+#include <string.h>
+
 #include "core/math.h"
 #include "ops/op_functions.h"
 #include "ops/spans.h"
 
-_Static_assert((int)ART_CROSS_ENTROPY_GRAD_LOGITS == (int)ART_CROSS_ENTROPY_EVAL_LOGITS &&
-                   (int)ART_CROSS_ENTROPY_GRAD_TARGET == (int)ART_CROSS_ENTROPY_EVAL_TARGET &&
-                   (int)ART_CROSS_ENTROPY_GRAD_LOSS == (int)ART_CROSS_ENTROPY_EVAL_LOSS,
-               "both operations share their first operands");
-enum { LOGITS = ART_CROSS_ENTROPY_GRAD_LOGITS, TARGET = ART_CROSS_ENTROPY_GRAD_TARGET };
+/* Operand slots of every operation here; the fourth is the gradient, or the count. */
+enum { Y, TARGET, LOSS, RESULT };
+
+#define SAME_SLOTS(NAME, first, gradient)                                                          \
+    _Static_assert((int)ART_##NAME##_GRAD_##first == (int)Y &&                                     \
+                       (int)ART_##NAME##_EVAL_##first == (int)Y &&                                 \
+                       (int)ART_##NAME##_GRAD_TARGET == (int)TARGET &&                             \
+                       (int)ART_##NAME##_EVAL_TARGET == (int)TARGET &&                             \
+                       (int)ART_##NAME##_GRAD_LOSS == (int)LOSS &&                                 \
+                       (int)ART_##NAME##_EVAL_LOSS == (int)LOSS &&                                 \
+                       (int)ART_##NAME##_GRAD_##gradient == (int)RESULT &&                         \
+                       (int)ART_##NAME##_EVAL_CORRECT == (int)RESULT,                              \
+                   "all losses have their operands in one order")
+SAME_SLOTS(CROSS_ENTROPY, LOGITS, DLOGITS);
+SAME_SLOTS(WEIGHTED_CROSS_ENTROPY, Y, DY);
+SAME_SLOTS(NLL, Y, DY);
 
 /* Blocks of rows, each with its own partial sums: at most so many. */
 enum { MAX_BLOCKS = 64 };
 
 typedef struct loss_job {
     const art_vec_kernels *vec;
-    const float *logits;
+    const float *x;
     const int32_t *target;
-    float *dlogits; /* NULL: only loss and hits */
+    float *dx; /* NULL: only loss and hits */
     size_t rows, classes, block;
+    bool logarithms;     /* x are log-probabilities */
+    int64_t ignored;     /* rows with this label do not count */
+    const float *weight; /* of each class, or NULL: ones */
+    double keep, share;  /* 1 - smoothing, smoothing / classes */
+    double whole;        /* sum of all weights, where share needs it */
+    double over;         /* sum of the counted rows' weights */
     double loss[MAX_BLOCKS];
-    int64_t hits[MAX_BLOCKS]; /* rows whose first maximum is the target */
+    int64_t hits[MAX_BLOCKS]; /* counted rows whose first maximum is the target */
 } loss_job;
 
-/* The row's loss; *sum is that of its exponentials, which replace dlogits if there is one. */
-static double row_loss(const loss_job *job, size_t row, double *sum) {
-    const float *x = job->logits + row * job->classes;
-    float *e = job->dlogits ? job->dlogits + row * job->classes : NULL;
-    float max = job->vec->row_max(x, job->classes);
-    double place = (double)x[job->target[row]] - (double)max; /* before e overwrites x */
-    *sum = job->vec->exp_sum(e, x, max, job->classes);
-    return art_log(*sum) - place;
+static double weight_of(const loss_job *job, int32_t label) {
+    return job->weight ? (double)job->weight[label] : 1.0;
 }
 
-/* dlogits = (softmax - one at the label) / N from the exponentials in place. */
-static void row_gradient(const loss_job *job, size_t row, double sum) {
-    float *e = job->dlogits + row * job->classes;
+/* The row's loss; *sum is that of its exponentials, which replace dx if there is one. */
+static double row_loss(const loss_job *job, size_t row, double *sum) {
+    const float *x = job->x + row * job->classes;
     const int32_t label = job->target[row];
-    double whole = sum * (double)job->rows;
+    const double weight = job->keep * weight_of(job, label);
+    if (job->logarithms) {
+        return -weight * (double)x[label];
+    }
+    float *e = job->dx ? job->dx + row * job->classes : NULL;
+    float max = job->vec->row_max(x, job->classes);
+    double place = (double)x[label] - (double)max; /* before e overwrites x */
+    double gaps = job->share > 0.0 ? job->vec->gap_sum(x, max, job->weight, job->classes) : 0.0;
+    *sum = job->vec->exp_sum(e, x, max, job->classes);
+    double logarithm = art_log(*sum);
+    double smooth = job->share > 0.0 ? job->share * (job->whole * logarithm + gaps) : 0.0;
+    return weight * (logarithm - place) + smooth;
+}
+
+/* dx = (all softmax - weight at the label - smoothed weights) / over, from the exponentials. */
+static void row_gradient(const loss_job *job, size_t row, double sum) {
+    float *e = job->dx + row * job->classes;
+    const int32_t label = job->target[row];
+    const double weight = weight_of(job, label), kept = job->keep * weight;
+    if (job->logarithms) {
+        memset(e, 0, job->classes * sizeof *e);
+        e[label] = (float)(-kept / job->over);
+        return;
+    }
+    double smooth = job->share > 0.0 ? job->share * job->whole : 0.0, all = kept + smooth;
+    double others = job->share > 0.0 ? smooth - job->share * weight : 0.0;
+    double whole = sum * job->over;
     /* In double: 1 - softmax of a sure prediction keeps its leading digits. */
-    float at_label = (float)(((double)e[label] - sum) / whole);
-    job->vec->scale(e, e, (float)(1.0 / whole), job->classes);
+    float at_label = (float)((all * ((double)e[label] - sum) + others * sum) / whole);
+    float k = (float)(all / whole), m = (float)(job->share / job->over);
+    if (job->share > 0.0) {
+        job->vec->scale_minus(e, e, k, job->weight, m, job->classes);
+    } else {
+        job->vec->scale(e, e, k, job->classes);
+    }
     e[label] = at_label;
 }
 
 /* Whether the first maximum is at the label; rows with NaN were found out by their loss. */
 static int64_t row_hit(const loss_job *job, size_t row) {
-    const float *x = job->logits + row * job->classes;
+    const float *x = job->x + row * job->classes;
     const float at_label = x[job->target[row]];
     if (at_label != job->vec->row_max(x, job->classes)) {
         return 0;
     }
     return job->vec->row_max(x, (size_t)job->target[row]) < at_label || job->target[row] == 0;
+}
+
+static void ignore_row(const loss_job *job, size_t row) {
+    if (job->dx) {
+        memset(job->dx + row * job->classes, 0, job->classes * sizeof *job->dx);
+    }
 }
 
 static void run_block(void *context, unsigned tile, unsigned thread) {
@@ -62,9 +118,13 @@ static void run_block(void *context, unsigned tile, unsigned thread) {
     int64_t hits = 0;
     (void)thread;
     for (size_t row = first; row < last; row++) {
-        double sum, loss = row_loss(job, row, &sum);
+        if (job->target[row] == job->ignored) {
+            ignore_row(job, row);
+            continue;
+        }
+        double sum = 0.0, loss = row_loss(job, row, &sum);
         total += loss;
-        if (job->dlogits) {
+        if (job->dx) {
             row_gradient(job, row, sum);
         } else {
             hits += loss == loss ? row_hit(job, row) : 0;
@@ -74,26 +134,75 @@ static void run_block(void *context, unsigned tile, unsigned thread) {
     job->hits[tile] = hits;
 }
 
-static art_status check_labels(const loss_job *job, art_error *err) {
+/* Labels in range; the sum of their weights, in order of rows. */
+static art_status weigh_labels(loss_job *job, art_error *err) {
+    size_t ignored = 0;
+    job->over = 0.0;
     for (size_t row = 0; row < job->rows; row++) {
         int32_t label = job->target[row];
         ART_FAIL_IF(label < 0 || (size_t)label >= job->classes, err, ART_LABEL,
                     "label %d of sample %zu in this batch is out of range: the model has %zu "
                     "classes, labels must be 0 to %zu",
                     label, row, job->classes, job->classes - 1);
+        ignored += label == job->ignored;
+        job->over += label == job->ignored ? 0.0 : weight_of(job, label);
     }
+    ART_FAIL_IF(ignored == job->rows, err, ART_LABEL,
+                "all %zu samples of this batch have the ignored label %d, so that it has no mean "
+                "loss: leave some out, or take larger batches",
+                job->rows, (int)job->ignored);
+    ART_FAIL_IF(job->over == 0.0, err, ART_LABEL,
+                "the labels of all %zu samples of this batch have weight 0, so that it has no mean "
+                "loss: leave these classes out, or give them a weight",
+                job->rows);
     return ART_OK;
 }
 
-static art_status run(const art_op_args *args, float *dlogits, int64_t *correct, art_error *err) {
-    const art_array *x = &args->operand[LOGITS];
-    loss_job job = {.vec = art_vec(args),
-                    .logits = x->data,
-                    .target = args->operand[TARGET].data,
-                    .dlogits = dlogits,
-                    .rows = x->dims[0],
-                    .classes = x->dims[1]};
-    ART_TRY(check_labels(&job, err));
+static loss_job job_of(const art_op_args *args) {
+    const art_array *x = &args->operand[Y];
+    return (loss_job){.vec = art_vec(args),
+                      .x = x->data,
+                      .target = args->operand[TARGET].data,
+                      .rows = x->dims[0],
+                      .classes = x->dims[1],
+                      .ignored = -1,
+                      .keep = 1.0};
+}
+
+/* The workspace is behind the result in every operation. */
+enum { WS = RESULT + 1 };
+_Static_assert((int)ART_WEIGHTED_CROSS_ENTROPY_GRAD_WS == (int)WS &&
+                   (int)ART_WEIGHTED_CROSS_ENTROPY_EVAL_WS == (int)WS &&
+                   (int)ART_NLL_GRAD_WS == (int)WS && (int)ART_NLL_EVAL_WS == (int)WS,
+               "the workspace is the last operand");
+enum { NLL_ATTRS = ART_NLL_GRAD_A_IGNORE_INDEX + 1 };
+enum { WEIGHTED_ATTRS = ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX + 1 };
+
+static loss_job nll_job(const art_op_args *args) {
+    loss_job job = job_of(args);
+    job.logarithms = true;
+    job.ignored = args->attr[ART_NLL_GRAD_A_IGNORE_INDEX].i;
+    job.weight = art_weights(args, NLL_ATTRS, WS);
+    return job;
+}
+
+static loss_job weighted_job(const art_op_args *args) {
+    const double smoothing = args->attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_SMOOTHING].f;
+    loss_job job = job_of(args);
+    job.ignored = args->attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i;
+    job.weight = art_weights(args, WEIGHTED_ATTRS, WS);
+    job.keep = 1.0 - smoothing;
+    job.share = smoothing / (double)job.classes;
+    for (size_t c = 0; c < job.classes; c++) {
+        job.whole += weight_of(&job, (int32_t)c);
+    }
+    return job;
+}
+
+static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t *correct,
+                      art_error *err) {
+    ART_TRY(weigh_labels(&job, err));
+    job.dx = dx;
     job.block = (size_t)art_ceil_div(job.rows, MAX_BLOCKS);
     unsigned blocks = art_tiles(job.rows, job.block);
     art_pool_run(args->pool, blocks, 10.0 * (double)job.rows * (double)job.classes, run_block,
@@ -104,49 +213,62 @@ static art_status run(const art_op_args *args, float *dlogits, int64_t *correct,
         loss += job.loss[i];
         hits += job.hits[i];
     }
-    *(double *)args->operand[ART_CROSS_ENTROPY_GRAD_LOSS].data = loss / (double)job.rows;
+    *(double *)args->operand[LOSS].data = loss / job.over;
     if (correct) {
         *correct = hits;
     }
     return ART_OK;
 }
 
-static art_status check(const art_op_args *args, const char *logits, const char *target,
-                        const char *loss, art_error *err) {
-    const art_array *x = &args->operand[LOGITS];
-    ART_TRY(art_check_operand(args, LOGITS, logits, ART_DTYPE_F32, 2, err));
-    ART_TRY(art_check_operand(args, TARGET, target, ART_DTYPE_I32, 1, err));
-    ART_TRY(art_check_dims(args, TARGET, target, x->dims, err));
-    ART_TRY(art_check_batched(args, TARGET, target, x->batched, err));
-    return art_check_vector(args, ART_CROSS_ENTROPY_GRAD_LOSS, loss, ART_DTYPE_F64, 1, err);
+/* Names of an operation's operands, its own name, and its attributes before the weights. */
+typedef struct loss_names {
+    const char *op, *y, *target, *loss, *result;
+    unsigned attrs;
+} loss_names;
+
+static art_status check(const art_op_args *args, const loss_names *name, art_error *err) {
+    const art_array *x = &args->operand[Y];
+    ART_TRY(art_check_operand(args, Y, name->y, ART_DTYPE_F32, 2, err));
+    ART_TRY(art_check_operand(args, TARGET, name->target, ART_DTYPE_I32, 1, err));
+    ART_TRY(art_check_dims(args, TARGET, name->target, x->dims, err));
+    ART_TRY(art_check_batched(args, TARGET, name->target, x->batched, err));
+    ART_FAIL_IF(args->n_attrs > name->attrs && args->n_attrs - name->attrs != x->dims[1], err,
+                ART_SHAPE, "%s has %u weights for %u classes", name->op,
+                args->n_attrs - name->attrs, x->dims[1]);
+    return art_check_vector(args, LOSS, name->loss, ART_DTYPE_F64, 1, err);
 }
 
-art_status art_op_cross_entropy_grad_check(const art_op_args *args, art_error *err) {
-    const unsigned dlogits = ART_CROSS_ENTROPY_GRAD_DLOGITS;
-    ART_TRY(check(args, "cross_entropy_grad.logits", "cross_entropy_grad.target",
-                  "cross_entropy_grad.loss", err));
-    ART_TRY(art_check_operand(args, dlogits, "cross_entropy_grad.dlogits", ART_DTYPE_F32, 2, err));
-    ART_TRY(art_check_dims(args, dlogits, "cross_entropy_grad.dlogits", args->operand[LOGITS].dims,
-                           err));
-    return art_check_batched(args, dlogits, "cross_entropy_grad.dlogits",
-                             args->operand[LOGITS].batched, err);
+static art_status check_grad(const art_op_args *args, const loss_names *name, art_error *err) {
+    ART_TRY(check(args, name, err));
+    ART_TRY(art_check_operand(args, RESULT, name->result, ART_DTYPE_F32, 2, err));
+    ART_TRY(art_check_dims(args, RESULT, name->result, args->operand[Y].dims, err));
+    return art_check_batched(args, RESULT, name->result, args->operand[Y].batched, err);
 }
 
-ART_NO_WORKSPACE(cross_entropy_grad)
-
-art_status art_op_cross_entropy_grad_run(const art_op_args *args, art_error *err) {
-    return run(args, art_out(args, ART_CROSS_ENTROPY_GRAD_DLOGITS), NULL, err);
+static art_status check_eval(const art_op_args *args, const loss_names *name, art_error *err) {
+    ART_TRY(check(args, name, err));
+    return art_check_vector(args, RESULT, name->result, ART_DTYPE_I64, 1, err);
 }
 
-art_status art_op_cross_entropy_eval_check(const art_op_args *args, art_error *err) {
-    ART_TRY(check(args, "cross_entropy_eval.logits", "cross_entropy_eval.target",
-                  "cross_entropy_eval.loss", err));
-    return art_check_vector(args, ART_CROSS_ENTROPY_EVAL_CORRECT, "cross_entropy_eval.correct",
-                            ART_DTYPE_I64, 1, err);
-}
+/* One operation: its job, kind, operands in messages, attributes before its weights, and where
+ * gradient and count of right rows go. */
+#define LABEL_OP(name, job, kind, y, result, attrs, dx, correct)                                   \
+    art_status art_op_##name##_##kind##_check(const art_op_args *args, art_error *err) {           \
+        static const loss_names names = {                                                          \
+            #name "_" #kind,         #name "_" #kind "." #y,      #name "_" #kind ".target",       \
+            #name "_" #kind ".loss", #name "_" #kind "." #result, attrs};                          \
+        return check_##kind(args, &names, err);                                                    \
+    }                                                                                              \
+    uint64_t art_op_##name##_##kind##_workspace(const art_op_args *args) {                         \
+        return sizeof(float) * (args->n_attrs - attrs);                                            \
+    }                                                                                              \
+    art_status art_op_##name##_##kind##_run(const art_op_args *args, art_error *err) {             \
+        return run(args, job(args), dx, correct, err);                                             \
+    }
+#define LABEL_LOSS(name, job, y, dy, attrs)                                                        \
+    LABEL_OP(name, job, grad, y, dy, attrs, art_out(args, RESULT), NULL)                           \
+    LABEL_OP(name, job, eval, y, correct, attrs, NULL, args->operand[RESULT].data)
 
-ART_NO_WORKSPACE(cross_entropy_eval)
-
-art_status art_op_cross_entropy_eval_run(const art_op_args *args, art_error *err) {
-    return run(args, NULL, args->operand[ART_CROSS_ENTROPY_EVAL_CORRECT].data, err);
-}
+LABEL_LOSS(cross_entropy, job_of, logits, dlogits, 0)
+LABEL_LOSS(weighted_cross_entropy, weighted_job, y, dy, WEIGHTED_ATTRS)
+LABEL_LOSS(nll, nll_job, y, dy, NLL_ATTRS)

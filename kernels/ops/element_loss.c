@@ -20,6 +20,8 @@ typedef struct element_job {
     float slope;        /* factor of the gradient */
     art_vec_huber huber;
     int log_target;
+    const float *weight; /* of each column, or NULL: `all` */
+    float all;
 } element_job;
 
 static float *dy_at(const element_job *job, size_t first) {
@@ -71,6 +73,45 @@ static double kl_div_sum(const art_op_args *args, const void *constants, size_t 
         dy_at(job, first), art_in(args, Y) + first, art_in(args, TARGET) + first, job->slope, n);
 }
 
+/* Targets beyond [0, 1] make the loss fall without end. */
+static art_status check_unit(const art_op_args *args, art_error *err) {
+    const float *t = art_in(args, TARGET);
+    const size_t count = (size_t)art_count(&args->operand[TARGET]);
+    const size_t row = count / args->operand[TARGET].dims[0];
+    for (size_t i = 0; i < count; i++) {
+        ART_FAIL_IF(!(t[i] >= 0.0f && t[i] <= 1.0f), err, ART_LABEL,
+                    "target %g of sample %zu in this batch, element %zu, is out of range: binary "
+                    "cross-entropy needs targets from 0 to 1",
+                    (double)t[i], i / row, i % row);
+    }
+    return ART_OK;
+}
+
+/* With one weight for all, the workspace holds it alone. */
+static element_job bce_job(const art_op_args *args, unsigned ws, double count) {
+    const float *weights = art_weights(args, 0, ws);
+    return (element_job){.times = 1.0,
+                         .over = count,
+                         .slope = (float)(1.0 / count),
+                         .weight = args->n_attrs > 1 ? weights : NULL,
+                         .all = args->n_attrs == 1 ? weights[0] : 1.0f};
+}
+
+static double bce_sum(const art_op_args *args, const void *constants, size_t first, size_t n) {
+    const element_job *job = constants;
+    const float *y = art_in(args, Y), *t = art_in(args, TARGET);
+    const size_t columns = job->weight ? args->operand[Y].dims[1] : n;
+    double sum = 0.0;
+    for (size_t i = first, end = first + n; i < end;) {
+        size_t column = job->weight ? i % columns : 0;
+        size_t part = columns - column < end - i ? columns - column : end - i;
+        const float *weight = job->weight ? job->weight + column : NULL;
+        sum += art_vec(args)->bce(dy_at(job, i), y + i, t + i, job->slope, part, weight, job->all);
+        i += part;
+    }
+    return sum;
+}
+
 static void run(const art_op_args *args, element_job job, double work, art_block_fn sum,
                 float *dy) {
     job.dy = dy;
@@ -112,3 +153,33 @@ static art_status check(const art_op_args *args, const char *const *names, unsig
 ELEMENT_LOSS(MSE, mse, 4)
 ELEMENT_LOSS(HUBER, huber, 6)
 ELEMENT_LOSS(KL_DIV, kl_div, 40)
+
+/* Binary cross-entropy has a workspace for its weights, and one weight for all or each column. */
+SAME_SLOTS(BCE_WITH_LOGITS);
+#define BCE_OP(NAME, op, n, dy)                                                                    \
+    art_status art_op_##op##_check(const art_op_args *args, art_error *err) {                      \
+        static const char *const names[] = {#op ".y", #op ".target", #op ".loss", #op ".dy"};      \
+        ART_TRY(check(args, names, n, err));                                                       \
+        return check_pos_weight(args, #op, err);                                                   \
+    }                                                                                              \
+    uint64_t art_op_##op##_workspace(const art_op_args *args) {                                    \
+        return sizeof(float) * args->n_attrs;                                                      \
+    }                                                                                              \
+    art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
+        const double count = (double)art_count(&args->operand[Y]);                                 \
+        ART_TRY(check_unit(args, err));                                                            \
+        run(args, bce_job(args, ART_##NAME##_WS, count), 40, bce_sum, dy);                         \
+        return ART_OK;                                                                             \
+    }
+
+static art_status check_pos_weight(const art_op_args *args, const char *op, art_error *err) {
+    const art_array *y = &args->operand[Y];
+    ART_FAIL_IF(args->n_attrs > 1 && (y->ndim != 2 || y->dims[1] != args->n_attrs), err, ART_SHAPE,
+                "%s has %u weights for rows of %llu elements: none, one, or one for each of a "
+                "flat row's elements are possible",
+                op, args->n_attrs, (unsigned long long)(art_count(y) / y->dims[0]));
+    return ART_OK;
+}
+
+BCE_OP(BCE_WITH_LOGITS_GRAD, bce_with_logits_grad, 4, art_out(args, DY))
+BCE_OP(BCE_WITH_LOGITS_EVAL, bce_with_logits_eval, 3, NULL)

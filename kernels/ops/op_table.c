@@ -6,6 +6,7 @@
               .n_operands = operands,                                                              \
               .n_attrs = attrs,                                                                    \
               .attr = ART_##NAME##_ATTRS,                                                          \
+              .tail = ART_##NAME##_TAIL,                                                           \
               .access = ART_##NAME##_ACCESS,                                                       \
               .check = art_op_##name_##_check,                                                     \
               .workspace = art_op_##name_##_workspace,                                             \

@@ -29,6 +29,7 @@ typedef union art_attr {
 typedef struct art_op_args {
     art_array operand[ART_MAX_OPERANDS];
     const art_attr *attr;
+    unsigned n_attrs; /* with those of the tail */
     unsigned n_operands;
     unsigned threads; /* threads the workspace is planned for (>= pool threads) */
     art_pool *pool;
@@ -60,6 +61,7 @@ typedef struct art_op {
     uint8_t n_operands;
     uint8_t n_attrs;
     art_attr_spec attr[ART_MAX_ATTRS];
+    art_attr_spec tail;               /* any number of these follow; its name is NULL: none may */
     uint8_t access[ART_MAX_OPERANDS]; /* ART_ACCESS_* | ART_ACCESS_OPTIONAL */
     art_op_check check;         /* called by art_check_operation, after the attributes' ranges */
     art_op_workspace workspace; /* NULL: none */

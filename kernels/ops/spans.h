@@ -34,6 +34,16 @@ static inline const art_vec_kernels *art_vec(const art_op_args *args) {
     return args->level->kernels.vec;
 }
 
+/* Attributes from slot `first` to the last as float32 in the workspace, which holds them; NULL for
+ * none. */
+static inline const float *art_weights(const art_op_args *args, unsigned first, unsigned ws) {
+    float *weights = args->operand[ws].data;
+    for (unsigned i = first; i < args->n_attrs; i++) {
+        weights[i - first] = (float)args->attr[i].f;
+    }
+    return args->n_attrs > first ? weights : NULL;
+}
+
 /* Tiles of `per_tile` items that cover `items`. */
 static inline unsigned art_tiles(uint64_t items, uint64_t per_tile) {
     return (unsigned)art_ceil_div(items, per_tile);

@@ -77,20 +77,26 @@ void art_ref_cross_entropy_grad(const art_op_args *args, double *const *out, dou
                   out[ART_CROSS_ENTROPY_GRAD_DLOGITS], tol[ART_CROSS_ENTROPY_GRAD_DLOGITS]);
 }
 
-void art_ref_cross_entropy_eval(const art_op_args *args, double *const *out, double *const *tol) {
-    double *hits = out[ART_CROSS_ENTROPY_EVAL_CORRECT];
-    cross_entropy(args, out[ART_CROSS_ENTROPY_EVAL_LOSS], tol[ART_CROSS_ENTROPY_EVAL_LOSS], NULL,
-                  NULL);
-    *hits = 0.0;
-    *tol[ART_CROSS_ENTROPY_EVAL_CORRECT] = 0.0;
-    for (size_t n = 0; n < args->operand[ART_CROSS_ENTROPY_EVAL_LOGITS].dims[0]; n++) {
+/* Rows whose first maximum is at their label. */
+static double label_hits(const art_op_args *args, int64_t ignored) {
+    double hits = 0.0;
+    for (size_t n = 0; n < args->operand[0].dims[0]; n++) {
         row r = row_of(args, n);
         size_t first = 0;
         while ((double)r.x[first] != r.max) {
             first++;
         }
-        *hits += first == r.label;
+        hits += first == r.label && (int64_t)r.label != ignored;
     }
+    return hits;
+}
+
+void art_ref_cross_entropy_eval(const art_op_args *args, double *const *out, double *const *tol) {
+    double *hits = out[ART_CROSS_ENTROPY_EVAL_CORRECT];
+    cross_entropy(args, out[ART_CROSS_ENTROPY_EVAL_LOSS], tol[ART_CROSS_ENTROPY_EVAL_LOSS], NULL,
+                  NULL);
+    *hits = label_hits(args, ART_NO_LABEL);
+    *tol[ART_CROSS_ENTROPY_EVAL_CORRECT] = 0.0;
 }
 
 static void squared_error(const art_op_args *args, double *loss, double *loss_tol, double *out,
@@ -185,3 +191,135 @@ static double kl_div_over(const art_op_args *args) {
     }
 ELEMENT_LOSS(huber, count_of)
 ELEMENT_LOSS(kl_div, kl_div_over)
+
+/* (1 - t) softplus(y) + p t softplus(-y): three roundings, exp, log1p and their arguments. */
+static element bce(const art_op_args *args, size_t i, double y, double t) {
+    const unsigned n = args->n_attrs;
+    const double p = n == 0 ? 1 : (double)(float)args->attr[n == 1 ? 0 : i % n].f;
+    const double u = exp(-fabs(y)), rest = 1 - t;
+    const double up = log1p(u) + fmax(y, 0), down = log1p(u) + fmax(-y, 0);
+    const double yes = y > 0 ? 1 / (1 + u) : u / (1 + u), no = y > 0 ? u / (1 + u) : 1 / (1 + u);
+    element e = {.value = rest * up + p * t * down, .slope = rest * yes - p * t * no};
+    /* exp is off by 2.3 U and log1p by 6 U of their results, products and sums by U each. */
+    e.value_tol = (12 * U + 1e-14) * e.value + 0x1p-140;
+    e.slope_tol = 10 * U * (rest * yes + p * t * no) + 0x1p-140;
+    return e;
+}
+
+static void bce_elements(const art_op_args *args, double *const *out, double *const *tol) {
+    const float *y = args->operand[ART_BCE_WITH_LOGITS_GRAD_Y].data;
+    const float *t = args->operand[ART_BCE_WITH_LOGITS_GRAD_TARGET].data;
+    double *loss = out[ART_BCE_WITH_LOGITS_GRAD_LOSS], *dy = out[ART_BCE_WITH_LOGITS_GRAD_DY];
+    const double over = count_of(args);
+    *loss = *tol[ART_BCE_WITH_LOGITS_GRAD_LOSS] = 0.0;
+    for (size_t i = 0; i < (size_t)over; i++) {
+        element e = bce(args, i, (double)y[i], (double)t[i]);
+        *loss += e.value / over;
+        *tol[ART_BCE_WITH_LOGITS_GRAD_LOSS] += e.value_tol / over;
+        if (dy) {
+            dy[i] = e.slope / over;
+            tol[ART_BCE_WITH_LOGITS_GRAD_DY][i] = e.slope_tol / over;
+        }
+    }
+}
+
+void art_ref_bce_with_logits_grad(const art_op_args *args, double *const *out, double *const *tol) {
+    bce_elements(args, out, tol);
+}
+
+void art_ref_bce_with_logits_eval(const art_op_args *args, double *const *out, double *const *tol) {
+    double *o[] = {NULL, NULL, out[ART_BCE_WITH_LOGITS_EVAL_LOSS], NULL};
+    double *t[] = {NULL, NULL, tol[ART_BCE_WITH_LOGITS_EVAL_LOSS], NULL};
+    bce_elements(args, o, t);
+}
+
+/* Losses of labels with weights: how an operation reads its attributes. */
+typedef struct label_loss {
+    unsigned fixed; /* attributes before the weights */
+    bool logarithms;
+    double smoothing;
+    int64_t ignored;
+} label_loss;
+
+static double weight_of(const art_op_args *args, const label_loss *l, size_t c) {
+    return args->n_attrs > l->fixed ? (double)(float)args->attr[l->fixed + c].f : 1.0;
+}
+
+/* -log p(c) of a row and the absolute error of its float way. */
+static double minus_log(const row *r, const label_loss *l, size_t c, double *tol) {
+    double value = l->logarithms ? -(double)r->x[c] : log(r->sum) - ((double)r->x[c] - r->max);
+    *tol = 1e-14 * (fabs(value) + 1.0);
+    *tol += l->logarithms ? 0 : r->sum_tol / r->sum + 1.01 * U * fabs((double)r->x[c] - r->max);
+    return value;
+}
+
+/* One row: its part of the sum and, unless out is NULL, its gradient before the division. */
+static void label_row(const art_op_args *args, const label_loss *l, const row *r, double parts[2],
+                      double *out, double *tol) {
+    double all = 0.0;
+    for (size_t c = 0; c < r->classes; c++) {
+        double own, q = l->smoothing / (double)r->classes;
+        q = weight_of(args, l, c) * (q + (c == r->label ? 1 - l->smoothing : 0));
+        all += q;
+        parts[0] += q == 0 ? 0 : q * minus_log(r, l, c, &own);
+        parts[1] += q == 0 ? 0 : q * own;
+        if (out) {
+            out[c] = -q;
+            tol[c] = 3.03 * U * q;
+        }
+    }
+    for (size_t c = 0; out && !l->logarithms && c < r->classes; c++) {
+        double p = all * exponential(r, c) / r->sum;
+        out[c] += p;
+        /* At the label the difference is taken in double, from what is about one. */
+        tol[c] += c == r->label ? 1e-15 * all : 0;
+        tol[c] += p * (exponential_rel(r, c) + r->sum_tol / r->sum + 3.03 * U) + 0x1p-140;
+    }
+}
+
+static void labels(const art_op_args *args, label_loss l, double *loss, double *loss_tol,
+                   double *out, double *tol) {
+    const size_t rows = args->operand[0].dims[0];
+    double over = 0.0, parts[2] = {0.0, 0.0};
+    for (size_t n = 0; n < rows; n++) {
+        row r = row_of(args, n);
+        over += (int64_t)r.label == l.ignored ? 0 : weight_of(args, &l, r.label);
+    }
+    for (size_t n = 0; n < rows; n++) {
+        row r = row_of(args, n);
+        sum_up(&r);
+        if ((int64_t)r.label != l.ignored) {
+            label_row(args, &l, &r, parts, out ? out + n * r.classes : NULL,
+                      out ? tol + n * r.classes : NULL);
+        }
+        for (size_t c = 0; out && c < r.classes; c++) {
+            out[n * r.classes + c] /= over;
+            tol[n * r.classes + c] /= over;
+        }
+    }
+    *loss = parts[0] / over;
+    *loss_tol = parts[1] / over;
+}
+
+static label_loss weighted_cross_entropy(const art_op_args *args) {
+    return (label_loss){.fixed = 2,
+                        .smoothing = args->attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_SMOOTHING].f,
+                        .ignored = args->attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i};
+}
+
+static label_loss nll(const art_op_args *args) {
+    return (label_loss){
+        .fixed = 1, .logarithms = true, .ignored = args->attr[ART_NLL_GRAD_A_IGNORE_INDEX].i};
+}
+
+#define LABEL_LOSS(name)                                                                           \
+    void art_ref_##name##_grad(const art_op_args *args, double *const *out, double *const *tol) {  \
+        labels(args, name(args), out[2], tol[2], out[3], tol[3]);                                  \
+    }                                                                                              \
+    void art_ref_##name##_eval(const art_op_args *args, double *const *out, double *const *tol) {  \
+        labels(args, name(args), out[2], tol[2], NULL, NULL);                                      \
+        *out[3] = label_hits(args, name(args).ignored);                                            \
+        *tol[3] = 0.0;                                                                             \
+    }
+LABEL_LOSS(weighted_cross_entropy)
+LABEL_LOSS(nll)

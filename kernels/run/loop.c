@@ -226,7 +226,7 @@ static art_status train_batch(run_loop *l, art_error *err) {
 static art_status validate(run_loop *l, art_error *err) {
     const art_phase_io *io = &l->engine->io[ART_PHASE_EVALUATE];
     double sum = 0.0, loss;
-    uint64_t right = 0, correct, count = l->validation.count;
+    uint64_t right = 0, correct, counted = 0, count = l->validation.count;
     const void *target =
         l->info.target_is_label ? l->labels : art_engine_tensor_data(l->engine, io->target);
     for (uint64_t first = 0; first < count && stop_signal == 0;) {
@@ -243,14 +243,19 @@ static art_status validate(run_loop *l, art_error *err) {
                                          target, n, &loss, &correct, err);
         }
         ART_TRY(name_batch(l, status, first, "the evaluation", err));
-        sum += loss * n;
+        uint32_t taking_part = n;
+        for (uint32_t i = 0; l->info.target_is_label && i < n; i++) {
+            taking_part -= l->labels[i] == l->info.ignored_label;
+        }
+        sum += loss * taking_part;
         right += correct;
+        counted += taking_part;
         first += n;
     }
     l->record.validated = true;
     l->record.has_accuracy = l->info.target_is_label != 0;
-    l->record.val_loss = sum / (double)count;
-    l->record.val_accuracy = (double)right / (double)count;
+    l->record.val_loss = sum / (double)counted;
+    l->record.val_accuracy = (double)right / (double)counted;
     return ART_OK;
 }
 

@@ -54,6 +54,7 @@ static inline void scene_close_pools(void) {
 static inline scene scene_new(const char *name, unsigned code, art_ref_fn ref) {
     scene s = {.name = name, .code = code, .op = art_op_find(code), .ref = ref, .ws = -1};
     s.args.n_operands = s.op->n_operands;
+    s.args.n_attrs = s.op->n_attrs;
     s.args.threads = SCENE_THREADS;
     s.args.learning_rate_scale = 1.0;
     s.args.seed = 42;

@@ -41,6 +41,19 @@ static void test_float_bounds(void) {
     EXPECT(worst_tanh <= 2.6);
 }
 
+static void test_log1p(void) {
+    double worst = 0.0;
+    for (uint32_t bits = 0; bits <= 0x3f800000u; bits += bits < 0x00800000u ? 4093 : 127) {
+        float u = art_float_of_bits(bits);
+        double l = log1p((double)u);
+        worst = fmax(worst, fabs((double)art_log1pf(u) - l) / ulp_float(l));
+    }
+    printf("log1p %.3f ulp\n", worst);
+    EXPECT(worst <= 3.0);
+    EXPECT(art_log1pf(0.0f) == 0.0f && isnan(art_log1pf(NAN)));
+    EXPECT(fabsf(art_log1pf(1.0f) - 0x1.62e43p-1f) <= 3 * 0x1p-24f);
+}
+
 static void test_double_bounds(void) {
     double worst_log = 0.0, worst_sin = 0.0, worst_cos = 0.0;
     uint64_t state = 88172645463325252u;
@@ -103,6 +116,7 @@ static void test_vector_bits(void) {
 
 int main(void) {
     test_float_bounds();
+    test_log1p();
     test_double_bounds();
     test_special_values();
     test_vector_bits();

@@ -86,6 +86,65 @@ static void test_correct(void) {
     scene_free(&s);
 }
 
+/* A loss of labels with one weight for each of three classes. */
+static scene weighted(const int32_t *labels, const double *weights, int64_t ignored) {
+    scene s = scene_new("nll_grad", ART_OP_NLL_GRAD, NULL);
+    scene_operand(&s, ART_NLL_GRAD_Y, F32, 1, 2, 2, 3);
+    memcpy(scene_operand(&s, ART_NLL_GRAD_TARGET, ART_DTYPE_I32, 1, 1, 2), labels,
+           2 * sizeof labels[0]);
+    scene_operand(&s, ART_NLL_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&s, ART_NLL_GRAD_DY, F32, 1, 2, 2, 3);
+    s.attr[ART_NLL_GRAD_A_IGNORE_INDEX].i = ignored;
+    for (unsigned c = 0; c < 3; c++) {
+        s.attr[s.op->n_attrs + c].f = weights[c];
+    }
+    s.args.n_attrs += 3;
+    return s;
+}
+
+static void test_uncounted_labels(void) {
+    const double weights[3] = {1, 0, 2};
+    art_error err;
+    scene s = weighted((const int32_t[]){2, 2}, weights, 2);
+    EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "all 2 samples of this batch have the ign");
+    scene_free(&s);
+    s = weighted((const int32_t[]){1, 2}, weights, 2);
+    EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "the labels of all 2 samples of this batch");
+    scene_free(&s);
+    s = weighted((const int32_t[]){0, 2}, weights, ART_NO_LABEL);
+    EXPECT_STATUS(run(&s, NULL, &err), ART_OK, err, "");
+    s.args.n_attrs = s.op->n_attrs;
+    EXPECT_STATUS(run(&s, NULL, &err), ART_OK, err, "");
+    art_op_args args;
+    EXPECT_STATUS(scene_check(&s, 0, &args, &err), ART_OK, err, "");
+    args.n_attrs = s.op->n_attrs + 2u;
+    EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_SHAPE, err,
+                  "nll_grad has 2 weights for 3 classes");
+    s.attr[s.op->n_attrs].f = -1;
+    EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_PLAN_FORMAT, err,
+                  "nll_grad.weight is -1, needs");
+    scene_free(&s);
+}
+
+static void test_unit_targets(void) {
+    static const float bad[] = {-0.001f, 1.001f, NAN};
+    for (int i = 0; i < 3; i++) {
+        art_error err;
+        scene s = scene_new("bce_with_logits_eval", ART_OP_BCE_WITH_LOGITS_EVAL, NULL);
+        scene_operand(&s, ART_BCE_WITH_LOGITS_EVAL_Y, F32, 1, 2, 2, 3);
+        float *t = scene_operand(&s, ART_BCE_WITH_LOGITS_EVAL_TARGET, F32, 1, 2, 2, 3);
+        scene_operand(&s, ART_BCE_WITH_LOGITS_EVAL_LOSS, ART_DTYPE_F64, 0, 1, 1);
+        t[4] = bad[i];
+        EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "of sample 1 in this batch, element 1");
+        art_op_args args;
+        EXPECT_STATUS(scene_check(&s, 0, &args, &err), ART_OK, err, "");
+        args.n_attrs = 2;
+        EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_SHAPE, err,
+                      "has 2 weights for rows of 3 elements");
+        scene_free(&s);
+    }
+}
+
 /* ---- clipping ---- */
 
 static art_status clip(const double *sums, int n, double max_norm, float *scale, art_error *err) {
@@ -375,6 +434,8 @@ int main(void) {
     test_cross_entropy();
     test_labels();
     test_correct();
+    test_uncounted_labels();
+    test_unit_targets();
     test_clip();
     test_nan();
     test_relu_bits();

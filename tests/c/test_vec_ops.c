@@ -233,6 +233,86 @@ static void test_cross_entropy(void) {
     test_cross_entropy_of(3, 10, 1e8);
 }
 
+/* Binary cross-entropy: no weight, one, one for each column. */
+static void test_bce_of(int rows, int columns, unsigned weights) {
+    scene s[] = {NEW(BCE_WITH_LOGITS_GRAD, bce_with_logits_grad),
+                 NEW(BCE_WITH_LOGITS_EVAL, bce_with_logits_eval)};
+    for (int k = 0; k < 2; k++) {
+        scene_operand(&s[k], ART_BCE_WITH_LOGITS_GRAD_Y, F32, 1, 2, rows, columns);
+        scene_operand(&s[k], ART_BCE_WITH_LOGITS_GRAD_TARGET, F32, 1, 2, rows, columns);
+        scene_operand(&s[k], ART_BCE_WITH_LOGITS_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+        scene_floats(&s[k], ART_BCE_WITH_LOGITS_GRAD_Y, rows & 1 ? -4 : -110, rows & 1 ? 4 : 110);
+        scene_floats(&s[k], ART_BCE_WITH_LOGITS_GRAD_TARGET, 0, 1);
+        s[k].args.n_attrs = weights;
+        for (unsigned i = 0; i < weights; i++) {
+            s[k].attr[i].f = 0.3 * (i + 1);
+        }
+    }
+    scene_operand(&s[0], ART_BCE_WITH_LOGITS_GRAD_DY, F32, 1, 2, rows, columns);
+    verify(s[0]);
+    verify(s[1]);
+}
+
+static void test_bce(void) {
+    for (int rows = 1; rows < 300; rows += rows + 1) {
+        for (int columns = 1; columns <= 16; columns++) {
+            test_bce_of(rows, columns, 0);
+            test_bce_of(rows, columns, 1);
+            test_bce_of(rows, columns, (unsigned)columns);
+        }
+    }
+    test_bce_of(700, 100, 0);
+    test_bce_of(9000, 7, 7);
+}
+
+/* Weights, smoothing and an ignored label, and the same of log-probabilities. */
+static void label_scene(scene s, int rows, int classes, unsigned fixed, bool weights) {
+    scene_operand(&s, ART_NLL_GRAD_Y, F32, 1, 2, rows, classes);
+    scene_floats(&s, ART_NLL_GRAD_Y, rows & 1 ? -5 : -80, 0);
+    int32_t *labels = scene_operand(&s, ART_NLL_GRAD_TARGET, ART_DTYPE_I32, 1, 1, rows);
+    for (int i = 0; i < rows; i++) {
+        labels[i] = (i * 7 + 1) % classes;
+    }
+    scene_operand(&s, ART_NLL_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    for (unsigned c = 0; weights && c < (unsigned)classes; c++) {
+        s.attr[fixed + c].f = c == 2 ? 0 : 0.5 * c + 0.1;
+    }
+    s.args.n_attrs = fixed + (weights ? (unsigned)classes : 0);
+    if (s.code == ART_OP_NLL_GRAD || s.code == ART_OP_WEIGHTED_CROSS_ENTROPY_GRAD) {
+        scene_operand(&s, ART_NLL_GRAD_DY, F32, 1, 2, rows, classes);
+    } else {
+        scene_operand(&s, ART_NLL_EVAL_CORRECT, ART_DTYPE_I64, 0, 1, 1);
+    }
+    verify(s);
+}
+
+static void test_weighted_labels_of(int rows, int classes, double smoothing, bool weights) {
+    scene w[] = {NEW(WEIGHTED_CROSS_ENTROPY_GRAD, weighted_cross_entropy_grad),
+                 NEW(WEIGHTED_CROSS_ENTROPY_EVAL, weighted_cross_entropy_eval)};
+    scene n[] = {NEW(NLL_GRAD, nll_grad), NEW(NLL_EVAL, nll_eval)};
+    for (int k = 0; k < 2; k++) {
+        w[k].attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_SMOOTHING].f = smoothing;
+        w[k].attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i = rows > 2 ? 0 : ART_NO_LABEL;
+        n[k].attr[ART_NLL_GRAD_A_IGNORE_INDEX].i = rows > 2 ? 0 : ART_NO_LABEL;
+        label_scene(w[k], rows, classes, 2, weights);
+        label_scene(n[k], rows, classes, 1, weights);
+    }
+}
+
+static void test_weighted_labels(void) {
+    static const int rows[] = {1, 2, 5, 64, 65, 130};
+    static const int classes[] = {2, 3, 7, 10, 14};
+    for (int r = 0; r < 6; r++) {
+        for (int c = 0; c < 5; c++) {
+            for (int s = 0; s < 3; s++) {
+                test_weighted_labels_of(rows[r], classes[c], 0.5 * s, false);
+                test_weighted_labels_of(rows[r], classes[c], 0.5 * s, true);
+            }
+        }
+        test_weighted_labels_of(rows[r], 1000, 0.1, false);
+    }
+}
+
 static void test_transposes(void) {
     static const int shapes[][4] = {{1, 1, 1, 1},  {2, 3, 5, 7},    {3, 4, 4, 16}, {1, 17, 1, 33},
                                     {2, 5, 3, 64}, {4, 31, 31, 40}, {1, 1, 1, 50}, {2, 40, 40, 1}};
@@ -260,6 +340,8 @@ int main(void) {
     test_sums();
     test_element_losses();
     test_cross_entropy();
+    test_bce();
+    test_weighted_labels();
     test_transposes();
     scene_close_pools();
     printf("%u runs\n", scene_runs);

@@ -51,6 +51,8 @@ class LossCase:
         }
 
 
+WEIGHTS = [0.5, 2.0, 1.0, 0.0, 3.0, 0.25]
+ALL = {"weight": WEIGHTS, "ignore_index": 4}
 LOSSES: dict[str, LossCase] = {
     "mse": LossCase("MSELoss"),
     "l1": LossCase("L1Loss"),
@@ -62,7 +64,16 @@ LOSSES: dict[str, LossCase] = {
     "kl_div": LossCase("KLDivLoss", {}, "probabilities"),
     "kl_div_batchmean": LossCase("KLDivLoss", {"reduction": "batchmean"}, "probabilities"),
     "kl_div_log_target": LossCase("KLDivLoss", {"log_target": True}, "logarithms"),
+    "bce": LossCase("BCEWithLogitsLoss", {}, "unit"),
+    "bce_one_weight": LossCase("BCEWithLogitsLoss", {"pos_weight": [2.5]}, "unit"),
+    "bce_weights": LossCase("BCEWithLogitsLoss", {"pos_weight": WEIGHTS}, "unit"),
     "cross_entropy": LossCase("CrossEntropyLoss", {}, "labels"),
+    "cross_entropy_weight": LossCase("CrossEntropyLoss", {"weight": WEIGHTS}, "labels"),
+    "cross_entropy_ignore": LossCase("CrossEntropyLoss", {"ignore_index": 4}, "labels"),
+    "cross_entropy_smoothing": LossCase("CrossEntropyLoss", {"label_smoothing": 0.1}, "labels"),
+    "cross_entropy_all": LossCase("CrossEntropyLoss", {**ALL, "label_smoothing": 0.3}, "labels"),
+    "nll": LossCase("NLLLoss", {}, "labels"),
+    "nll_all": LossCase("NLLLoss", ALL, "labels"),
 }
 
 
@@ -81,10 +92,11 @@ def targets(case: LossCase, n: int) -> np.ndarray:
     numbers = _numbers("targets", n)
     probabilities = numbers / numbers.sum(axis=1, keepdims=True)
     probabilities[0] = np.eye(FEATURES)[2]  # a sure one: log 0 is met
-    return {
+    made: dict[str, np.ndarray] = {
         "values": 6.0 * numbers - 3.0,
         "unit": numbers,
         "probabilities": probabilities,
         "logarithms": np.log(numbers / numbers.sum(axis=1, keepdims=True)),
         "labels": (numbers[:, 0] * FEATURES).astype(np.int32),
-    }[case.targets]
+    }
+    return made[case.targets]

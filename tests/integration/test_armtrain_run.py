@@ -97,14 +97,24 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
         threads=2,
     )
     plan.save(folder / "net.plan")
-    regression = nn.Sequential(nn.Flatten(), nn.Linear(64, 3))
     at.plan(
-        regression,
+        Net(),
         input_shape=(1, 8, 8),
         batch_size=BATCH,
-        loss=nn.MSELoss(),
-        optimizer=optim.Adam(lr=0.01),
-    ).save(folder / "mse.plan")
+        loss=nn.CrossEntropyLoss((0.5, 1, 2, 0.1, 3), ignore_index=1, label_smoothing=0.1),
+        optimizer=optim.SGD(lr=0.05, momentum=0.9),
+    ).save(folder / "weighted.plan")
+    for name, loss in (
+        ("mse", nn.MSELoss()),
+        ("bce", nn.BCEWithLogitsLoss(pos_weight=(2, 3, 0.5))),
+    ):
+        at.plan(
+            nn.Sequential(nn.Flatten(), nn.Linear(64, 3)),
+            input_shape=(1, 8, 8),
+            batch_size=BATCH,
+            loss=loss,
+            optimizer=optim.Adam(lr=0.01),
+        ).save(folder / f"{name}.plan")
     rng = np.random.default_rng(0)
     x = rng.integers(0, 256, (SAMPLES, 8, 8)).astype(np.uint8)
     y = rng.integers(0, 5, SAMPLES)
@@ -153,6 +163,9 @@ def python_training(work: Work, plan: str, data: str, epochs: int, **options: An
         ("net.plan", "random:samples=21,seed=7"),
         ("mse.plan", "npz:targets.npz"),
         ("mse.plan", "random:samples=9"),
+        ("bce.plan", "npz:targets.npz"),
+        ("weighted.plan", "npz:u8.npz"),
+        ("weighted.plan", "random:samples=21,seed=7"),
     ],
 )
 def test_same_weights_and_losses_as_python(work: Work, plan: str, data: str) -> None:

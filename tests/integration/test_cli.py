@@ -91,7 +91,11 @@ def test_plan_json(work: Path) -> None:
         (["model.py:f", "--batch", "1"], 2, "it has broken, small"),
         (["model.py:small", "--batch", "1"], 2, "--input-shape"),
         (["model.py:broken", "--batch", "1", "--input-shape", "1x8x8"], 1, ""),
-        (["zoo:lenet5", "--batch", "1", "--loss", "hinge"], 2, "cross_entropy, mse"),
+        (
+            ["zoo:lenet5", "--batch", "1", "--loss", "hinge"],
+            2,
+            "cross_entropy, nll, bce_with_logits, mse",
+        ),
         (["zoo:lenet5", "--batch", "1", "--optimizer", "lion"], 2, "sgd, adam"),
         (["zoo:lenet5", "--batch", "1", "--optimizer", "sgd:lr"], 2, "OPTION=VALUE"),
         (["zoo:lenet5", "--batch", "1", "--optimizer", "sgd:lr=x"], 2, "not a number"),

@@ -50,6 +50,7 @@ def test_info(engine: _engine.Engine) -> None:
     expected = {
         "batch_size": 4,
         "n_classes": 3,
+        "ignored_label": -100,
         "input_elements": 72,
         "target_elements": 1,
         "output_elements": 3,

@@ -43,7 +43,8 @@ class Case:
         Parameters that are not trained.
     batch_size : int
     smallest : int
-        Smallest batch that trains (2 where batch normalisation sees one value per sample).
+        Smallest batch that trains (2 where batch normalisation sees one value per sample; more
+        where a few labels may all be ignored or weigh nothing).
     """
 
     build: Callable[[], Any]
@@ -119,6 +120,11 @@ def two_linears(**more: Any) -> Case:
 def regression(loss: Callable[[], Any], **more: Any) -> Case:
     """Return a case of two linear layers and a loss with targets like the output."""
     return two_linears(loss=loss, target_shape=(CLASSES,), **more)
+
+
+def unit(normal: Any) -> Any:
+    """Return numbers in [0, 1], both ends among them."""
+    return np.clip(normal + 0.5, 0.0, 1.0)
 
 
 def softmax(normal: Any) -> Any:
@@ -235,7 +241,38 @@ _OTHERS = {
     ),
     "one_sample": two_linears(batch_size=1),
 }
+_WEIGHTS = (0.5, 2.0, 1.0, 0.0, 3.0)
 _LOSSES = {
+    "weighted": two_linears(loss=lambda: nn.CrossEntropyLoss(_WEIGHTS), batch_size=7),
+    "smoothed": two_linears(loss=lambda: nn.CrossEntropyLoss(label_smoothing=0.2)),
+    "ignored": two_linears(
+        loss=lambda: nn.CrossEntropyLoss(ignore_index=1), batch_size=7, smallest=6
+    ),
+    "weighted_smoothed": two_linears(
+        loss=lambda: nn.CrossEntropyLoss(_WEIGHTS, ignore_index=1, label_smoothing=0.3),
+        batch_size=7,
+        smallest=6,
+    ),
+    "nll": two_linears(loss=lambda: nn.NLLLoss()),
+    "nll_weighted": two_linears(
+        loss=lambda: nn.NLLLoss(_WEIGHTS, ignore_index=1), batch_size=7, smallest=6
+    ),
+    "bce": regression(lambda: nn.BCEWithLogitsLoss(), targets=unit),
+    "bce_weighted": regression(lambda: nn.BCEWithLogitsLoss(pos_weight=_WEIGHTS), targets=unit),
+    "bce_image": Case(
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Tanh(), nn.Conv2d(4, 3, 3)),
+        (2, 6, 7),
+        target_shape=(3, 4, 5),
+        loss=lambda: nn.BCEWithLogitsLoss(pos_weight=2.5),
+        targets=lambda normal: normal > 0.0,
+    ),
+    "bce_flat_image": Case(  # weights in torch's order of features
+        lambda: nn.Sequential(nn.Conv2d(2, 3, (5, 6)), nn.Tanh(), nn.Flatten()),
+        (2, 6, 7),
+        target_shape=(12,),
+        loss=lambda: nn.BCEWithLogitsLoss(pos_weight=range(12)),
+        targets=unit,
+    ),
     "l1": regression(lambda: nn.L1Loss()),
     "smooth_l1": regression(lambda: nn.SmoothL1Loss(beta=0.7)),
     "smooth_l1_zero": regression(lambda: nn.SmoothL1Loss(beta=0.0)),

@@ -97,7 +97,8 @@ class Stepper:
             name: self._used(tensor, record.read[name]).astype(np.float64)
             for name, tensor in self._operands(step, Access.READ).items()
         }
-        attrs = {a.name: v for a, v in zip(spec_of(step.op).attrs, step.attrs, strict=True)}
+        slots = spec_of(step.op).slots(len(step.attrs))
+        attrs = {a.name: v for a, v in zip(slots, step.attrs, strict=True)}
         return Call(values, shapes, attrs, state["seed"], state["step"])
 
     def _run_step(self, index: int) -> Record:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+import numpy as np
+
 from armtrain.runtime.reference.arena import Array
 
 __all__ = ["Call", "Outputs"]
@@ -54,6 +56,11 @@ class Call:
     def integer(self, name: str) -> int:
         """Return an integer attribute."""
         return int(self.attrs[name])
+
+    def many(self, name: str) -> Array:
+        """Return the attributes NAME[0], NAME[1], ..., as many as there are."""
+        values = [v for key, v in self.attrs.items() if key.startswith(f"{name}[")]
+        return np.array(values, np.float64)
 
     def pair(self, name: str) -> tuple[int, int]:
         """Return the attributes NAME_h and NAME_w."""

@@ -199,7 +199,8 @@ class ReferenceExecutor:
         if step.op in _UPDATES:
             weight = next(o.tensor for o in operands if o.name == "w")
             self.gradients[weight.name] = to_user(weight, values["g"], 0)
-        attrs = {a.name: v for a, v in zip(spec_of(step.op).attrs, step.attrs, strict=True)}
+        slots = spec_of(step.op).slots(len(step.attrs))
+        attrs = {a.name: v for a, v in zip(slots, step.attrs, strict=True)}
         call = Call(
             values,
             {o.name: dims_of(o.tensor, n) for o in operands},

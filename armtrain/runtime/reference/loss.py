@@ -9,6 +9,8 @@ from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = [
+    "bce_with_logits_eval",
+    "bce_with_logits_grad",
     "cross_entropy_eval",
     "cross_entropy_grad",
     "huber_eval",
@@ -17,6 +19,10 @@ __all__ = [
     "kl_div_grad",
     "mse_eval",
     "mse_grad",
+    "nll_eval",
+    "nll_grad",
+    "weighted_cross_entropy_eval",
+    "weighted_cross_entropy_grad",
 ]
 
 
@@ -97,3 +103,66 @@ def kl_div_eval(call: Call) -> Outputs:
     """Loss = sum t (log t - y) over elements, or over samples."""
     target, entropy, over = _kl_div(call)
     return {"loss": np.array([(entropy - target * call["y"]).sum() / over])}
+
+
+def _pos_weight(call: Call) -> Array | float:
+    """Return the factor of positive targets: one, or one for each column."""
+    weights = call.many("pos_weight")
+    return weights if weights.size else 1.0
+
+
+def bce_with_logits_grad(call: Call) -> Outputs:
+    """Gradient ((1 - t) sigmoid(y) - p t sigmoid(-y)) / elements."""
+    y, target = call["y"], call["target"]
+    yes, no = np.exp(-np.logaddexp(0.0, -y)), np.exp(-np.logaddexp(0.0, y))
+    slope = (1.0 - target) * yes - _pos_weight(call) * target * no
+    return {**bce_with_logits_eval(call), "dy": slope / y.size}
+
+
+def bce_with_logits_eval(call: Call) -> Outputs:
+    """Loss = mean of (1 - t) softplus(y) + p t softplus(-y)."""
+    y, target = call["y"], call["target"]
+    up, down = np.logaddexp(0.0, y), np.logaddexp(0.0, -y)
+    return {"loss": np.array([((1.0 - target) * up + _pos_weight(call) * target * down).mean()])}
+
+
+def _label_loss(call: Call, logarithms: Array, smoothing: float) -> tuple[Array, Array]:
+    """Return the loss, and what every log-probability counts in it (N, classes)."""
+    classes = logarithms.shape[1]
+    weights = call.many("weight") if "weight[0]" in call.attrs else np.ones(classes)
+    shares = np.full_like(logarithms, smoothing / classes)
+    shares[_labels(call)] += 1.0 - smoothing
+    counted = call["target"] != call.integer("ignore_index")
+    shares = shares * weights * counted[:, np.newaxis]
+    over = (weights[call["target"].astype(np.int64)] * counted).sum()
+    return np.array([-(shares * logarithms).sum() / over]), shares / over
+
+
+def _right(call: Call) -> Array:
+    """Return how many counted rows have their first maximum at the target."""
+    counted = call["target"] != call.integer("ignore_index")
+    return np.array([float((counted & (call["y"].argmax(axis=1) == call["target"])).sum())])
+
+
+def weighted_cross_entropy_grad(call: Call) -> Outputs:
+    """Gradient softmax times the row's share of the loss, minus the shares."""
+    logarithms = _log_softmax(call["y"])
+    loss, shares = _label_loss(call, logarithms, call.number("smoothing"))
+    return {"loss": loss, "dy": np.exp(logarithms) * shares.sum(axis=1, keepdims=True) - shares}
+
+
+def weighted_cross_entropy_eval(call: Call) -> Outputs:
+    """Loss, and correct: how many counted rows have their first maximum at the target."""
+    loss, _ = _label_loss(call, _log_softmax(call["y"]), call.number("smoothing"))
+    return {"loss": loss, "correct": _right(call)}
+
+
+def nll_grad(call: Call) -> Outputs:
+    """Gradient minus the target's share of the loss."""
+    loss, shares = _label_loss(call, call["y"], 0.0)
+    return {"loss": loss, "dy": -shares}
+
+
+def nll_eval(call: Call) -> Outputs:
+    """Loss, and correct: how many counted rows have their first maximum at the target."""
+    return {"loss": _label_loss(call, call["y"], 0.0)[0], "correct": _right(call)}

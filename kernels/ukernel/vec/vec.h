@@ -122,6 +122,10 @@ enum {
  * huber          likewise; differences are rounded to float; dy may be NULL
  * kl_div         sum of t (log t - y) in double, 0 log 0 = 0; dy = t k unless dy is NULL
  * kl_div_log     the same where t is the logarithm
+ * bce            sum of (1 - t) softplus(y) + p t softplus(-y); dy = its gradient times k unless dy
+ *                is NULL; p = weight[i], or `all` where weight is NULL
+ * gap_sum        sum of weight (max - x) in double, exact products; weight may be NULL for ones
+ * scale_minus    y = x k - weight m, likewise
  * row_max        NaN is ignored; -inf for n = 0
  * exp_sum        sum in double of exp(x - max), stored in e unless e is NULL
  * col_moments    for each of n columns of x[rows][ld], rows <= ART_VEC_MAX_ROWS: shift = about the

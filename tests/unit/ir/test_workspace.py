@@ -76,6 +76,16 @@ def operands(code: OpCode, draw: Random) -> Operands:
     )
 
 
+@pytest.mark.parametrize("code", [c for c in OpCode if spec_of(c).tail is not None])
+def test_python_and_c_agree_on_weights(code: OpCode) -> None:
+    fixed = len(spec_of(code).attrs)
+    none = (None,) * len(spec_of(code).operands)
+    for weights in (0, 1, 5, 14):
+        attrs = (1,) * (fixed + weights)
+        assert workspace_bytes(code, none, attrs, 2) == 4 * weights
+        assert engine_module().op_workspace(code, none, attrs, 2) == 4 * weights
+
+
 @pytest.mark.parametrize("code", CASES)
 def test_python_and_c_agree(code: OpCode) -> None:
     draw = Random(code)

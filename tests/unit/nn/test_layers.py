@@ -93,14 +93,21 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.Flatten("1"), "start_dim needs an integer"),  # type: ignore[arg-type]
         (lambda: nn.MSELoss(None, None, None), "reduction=None is not available"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(reduction="sum"), "use 'mean'"),
-        (lambda: nn.CrossEntropyLoss(label_smoothing=0.1), "use 0.0"),
+        (lambda: nn.CrossEntropyLoss(label_smoothing=1.1), "label_smoothing needs .* 0 to 1"),
+        (lambda: nn.CrossEntropyLoss([1.0, -2.0]), r"weight\[1\] needs a finite number from 0"),
+        (lambda: nn.CrossEntropyLoss([0.0, 0.0]), "weight needs a number above 0, all 2 are 0"),
+        (lambda: nn.CrossEntropyLoss([]), "weight is empty"),
+        (lambda: nn.NLLLoss([1.0, float("nan")]), r"weight\[1\] needs a finite number"),
+        (lambda: nn.NLLLoss(ignore_index=-1), "ignore_index needs a class, .* -100 for none"),
+        (lambda: nn.BCEWithLogitsLoss([1.0]), r"weight=\[1.0\] is not available; use None"),  # type: ignore[arg-type]
+        (lambda: nn.BCEWithLogitsLoss(pos_weight="much"), "pos_weight.0. needs a finite number"),
         (lambda: nn.MSELoss(reduction="none"), "use 'mean'"),
         (lambda: nn.MSELoss(False), "size_average=False is not available; use None"),  # type: ignore[arg-type]
         (lambda: nn.MSELoss(None, True), "reduce=True is not available; use None"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(None, False), "size_average=False"),  # type: ignore[arg-type]
-        (lambda: nn.CrossEntropyLoss(None, None, 0), "ignore_index=0 is not available; use -100"),
+        (lambda: nn.CrossEntropyLoss(None, None, 0.5), "ignore_index needs a class"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(None, None, -100, False), "reduce=False"),  # type: ignore[arg-type]
-        (lambda: nn.parse_loss("hinge"), "available are cross_entropy, mse"),
+        (lambda: nn.parse_loss("hinge"), "available are cross_entropy, .*mse"),
         (lambda: nn.parse_loss("mse:beta=1"), "'beta=1' is not an option of mse, .* no options"),
         (lambda: nn.parse_loss("huber:delta"), "'delta' is not an option .* OPTION=VALUE with"),
         (lambda: nn.parse_loss("huber:delta=1,delta=2"), "given twice"),
@@ -168,6 +175,13 @@ def test_losses_take_torchs_positions() -> None:
         (nn.HuberLoss(delta=3), "huber:delta=3.0"),
         (nn.KLDivLoss(reduction="batchmean"), "kl_div:reduction=batchmean"),
         (nn.KLDivLoss(log_target=True), "kl_div:log_target=true"),
+        (nn.CrossEntropyLoss(label_smoothing=0.1), "cross_entropy:label_smoothing=0.1"),
+        (
+            nn.CrossEntropyLoss([1, 0.5], ignore_index=1),
+            "cross_entropy:weight=1.0/0.5,ignore_index=1",
+        ),
+        (nn.NLLLoss(np.array([2.0, 1.0])), "nll:weight=2.0/1.0"),  # type: ignore[arg-type]
+        (nn.BCEWithLogitsLoss(pos_weight=3), "bce_with_logits:pos_weight=3.0"),
     ],
 )
 def test_losses_have_texts(loss: nn.Loss, text: str) -> None:
@@ -179,7 +193,7 @@ def test_losses_have_texts(loss: nn.Loss, text: str) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "message"),
     [
-        (nn, "Sigmoid", "armtrain.nn has no 'Sigmoid'; .*there are AvgPool2d, BatchNorm2d, "),
+        (nn, "Sigmoid", "armtrain.nn has no 'Sigmoid'; .*there are AvgPool2d, BCEWithLogitsLoss, "),
         (nn, "Conv2D", "did you mean Conv2d[?] there are"),
         (nn, "Linaer", "did you mean Linear[?]"),
         (nn.functional, "relu6", "armtrain.nn.functional has no 'relu6'; did you mean relu[?]"),

@@ -38,7 +38,7 @@ class FakeEngine:
         self.before_step: Callable[[], None] = lambda: None
 
     def info(self) -> dict[str, Any]:
-        return {"kernel_level": "fake", "arena_bytes": 4096}
+        return {"kernel_level": "fake", "arena_bytes": 4096, "ignored_label": -100}
 
     def get_state(self) -> dict[str, Any]:
         return dict(self.state)

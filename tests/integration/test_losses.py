@@ -1,0 +1,88 @@
+"""Losses through the engine: what counts for loss and accuracy, and refusals of bad targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armtrain as at
+from armtrain import nn, optim
+from armtrain.errors import DataError
+
+X = np.eye(4, dtype=np.float32)
+
+
+def trainer_of(loss: nn.Loss, batch_size: int = 4) -> at.Trainer:
+    """Return a trainer whose outputs for the rows of X are the columns of the weight."""
+    plan = at.plan(
+        nn.Linear(4, 3, bias=False),
+        input_shape=(4,),
+        batch_size=batch_size,
+        loss=loss,
+        optimizer=optim.SGD(lr=0.1),
+        threads=1,
+    )
+    return at.Trainer(plan, seed=3)
+
+
+def log_softmax(trainer: at.Trainer) -> Any:
+    """Return the log-probabilities of the rows of X, in double."""
+    logits = trainer.predict(X).astype(np.float64)
+    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize("batch_size", [4, 3])
+def test_ignored_samples_count_neither_for_loss_nor_accuracy(batch_size: int) -> None:
+    trainer = trainer_of(nn.CrossEntropyLoss(ignore_index=2), batch_size)
+    logs = log_softmax(trainer)
+    labels = logs[:, :2].argmax(axis=1)
+    labels[1] = 2
+    counted = [0, 2, 3]
+    result = trainer.evaluate((X, labels))
+    right = sum(int(logs[i].argmax() == labels[i]) for i in counted)
+    assert result.loss == pytest.approx(-logs[counted, labels[counted]].mean(), rel=1e-6)
+    assert (result.correct, result.accuracy) == (right, right / 3)
+
+
+def test_weights_divide_by_those_of_the_labels() -> None:
+    weights, labels = np.array([0.5, 3.0, 1.0]), np.array([0, 1, 1, 2])
+    trainer = trainer_of(nn.CrossEntropyLoss(weights))  # type: ignore[arg-type]
+    each = -log_softmax(trainer)[range(4), labels] * weights[labels]
+    expected = each.sum() / weights[labels].sum()
+    assert trainer.evaluate((X, labels)).loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_smoothing_is_a_mean_with_all_classes() -> None:
+    labels = np.array([0, 1, 1, 2])
+    trainer = trainer_of(nn.CrossEntropyLoss(label_smoothing=0.3))
+    logs = log_softmax(trainer)
+    expected = -(0.7 * logs[range(4), labels] + 0.3 * logs.mean(axis=1)).mean()
+    assert trainer.evaluate((X, labels)).loss == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_batch_without_any_counted_sample_is_refused() -> None:
+    trainer = trainer_of(nn.CrossEntropyLoss(ignore_index=2))
+    with pytest.raises(DataError, match="all 4 samples of this batch have the ignored label 2"):
+        trainer.step(X, np.full(4, 2))
+    trainer = trainer_of(nn.NLLLoss((1.0, 0.0, 1.0)))
+    with pytest.raises(DataError, match="labels of all 4 samples of this batch have weight 0"):
+        trainer.step(X, np.ones(4, np.int32))
+
+
+@pytest.mark.parametrize("bad", [-0.5, 1.5])
+def test_binary_targets_beyond_one_are_refused(bad: float) -> None:
+    trainer = trainer_of(nn.BCEWithLogitsLoss())
+    target = np.full((4, 3), 0.5, np.float32)
+    target[2, 1] = bad
+    with pytest.raises(DataError, match=f"target {bad} of sample 2 in this batch, element 1"):
+        trainer.step(X, target)
+
+
+def test_options_are_in_the_plan() -> None:
+    plan = trainer_of(nn.CrossEntropyLoss((1, 2, 3), label_smoothing=0.1)).plan
+    assert plan.program.loss == "cross_entropy:weight=1.0/2.0/3.0,label_smoothing=0.1"
+    assert nn.parse_loss(plan.program.loss).text == plan.program.loss
+    train = next(s for s in plan.program.steps if s.kind == "L")
+    assert train.attrs == (0.1, -100, 1.0, 2.0, 3.0)
