@@ -9,35 +9,26 @@ typedef struct loss_op {
     int ignored;                   /* attribute or -1 */
 } loss_op;
 
-/* The training and the evaluation step of a loss without a count of correct samples. */
-#define ELEMENT_LOSS(NAME)                                                                         \
-    {ART_OP_##NAME##_GRAD,     ART_PHASE_TRAIN,        ART_##NAME##_GRAD_Y,                        \
-     ART_##NAME##_GRAD_TARGET, ART_##NAME##_GRAD_LOSS, -1},                                        \
+/* The training or the evaluation step of a loss of `y`. */
+#define LOSS_STEP(NAME, PHASE, y, correct, ignored)                                                \
     {                                                                                              \
-        ART_OP_##NAME##_EVAL, ART_PHASE_EVALUATE, ART_##NAME##_EVAL_Y, ART_##NAME##_EVAL_TARGET,   \
-            ART_##NAME##_EVAL_LOSS, -1                                                             \
+        ART_OP_##NAME, ART_PHASE_##PHASE, ART_##NAME##_##y, ART_##NAME##_TARGET,                   \
+            ART_##NAME##_LOSS, correct, ignored                                                    \
     }
 
-/* The same of a loss of labels, some of which may be ignored. */
+/* Both steps of a loss without a count of right samples. */
+#define ELEMENT_LOSS(NAME)                                                                         \
+    LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, -1), LOSS_STEP(NAME##_EVAL, EVALUATE, Y, -1, -1)
+
+/* Both steps of a loss of labels, some of which may be ignored. */
 #define LABEL_LOSS(NAME)                                                                           \
-    {ART_OP_##NAME##_GRAD,                                                                         \
-     ART_PHASE_TRAIN,                                                                              \
-     ART_##NAME##_GRAD_Y,                                                                          \
-     ART_##NAME##_GRAD_TARGET,                                                                     \
-     ART_##NAME##_GRAD_LOSS,                                                                       \
-     -1,                                                                                           \
-     ART_##NAME##_GRAD_A_IGNORE_INDEX},                                                            \
-    {                                                                                              \
-        ART_OP_##NAME##_EVAL, ART_PHASE_EVALUATE, ART_##NAME##_EVAL_Y, ART_##NAME##_EVAL_TARGET,   \
-            ART_##NAME##_EVAL_LOSS, ART_##NAME##_EVAL_CORRECT, ART_##NAME##_EVAL_A_IGNORE_INDEX    \
-    }
+    LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, ART_##NAME##_GRAD_A_IGNORE_INDEX),                        \
+        LOSS_STEP(NAME##_EVAL, EVALUATE, Y, ART_##NAME##_EVAL_CORRECT,                             \
+                  ART_##NAME##_EVAL_A_IGNORE_INDEX)
 
 static const loss_op loss_ops[] = {
-    {ART_OP_CROSS_ENTROPY_GRAD, ART_PHASE_TRAIN, ART_CROSS_ENTROPY_GRAD_LOGITS,
-     ART_CROSS_ENTROPY_GRAD_TARGET, ART_CROSS_ENTROPY_GRAD_LOSS, -1, -1},
-    {ART_OP_CROSS_ENTROPY_EVAL, ART_PHASE_EVALUATE, ART_CROSS_ENTROPY_EVAL_LOGITS,
-     ART_CROSS_ENTROPY_EVAL_TARGET, ART_CROSS_ENTROPY_EVAL_LOSS, ART_CROSS_ENTROPY_EVAL_CORRECT,
-     -1},
+    LOSS_STEP(CROSS_ENTROPY_GRAD, TRAIN, LOGITS, -1, -1),
+    LOSS_STEP(CROSS_ENTROPY_EVAL, EVALUATE, LOGITS, ART_CROSS_ENTROPY_EVAL_CORRECT, -1),
     LABEL_LOSS(WEIGHTED_CROSS_ENTROPY),
     LABEL_LOSS(NLL),
     ELEMENT_LOSS(MSE),

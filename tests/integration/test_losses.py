@@ -86,3 +86,11 @@ def test_options_are_in_the_plan() -> None:
     assert nn.parse_loss(plan.program.loss).text == plan.program.loss
     train = next(s for s in plan.program.steps if s.kind == "L")
     assert train.attrs == (0.1, -100, 1.0, 2.0, 3.0)
+
+
+def test_no_label_is_ignored_unless_asked() -> None:
+    """Losses without labels have no such attribute to read."""
+    kinds = (nn.MSELoss(), nn.HuberLoss(), nn.BCEWithLogitsLoss(pos_weight=2.0))
+    for loss in (*kinds, nn.CrossEntropyLoss(), nn.NLLLoss((1, 2, 3))):
+        assert trainer_of(loss).info["ignored_label"] == -100
+    assert trainer_of(nn.NLLLoss(ignore_index=1)).info["ignored_label"] == 1
