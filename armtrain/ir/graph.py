@@ -15,6 +15,8 @@ from typing import ClassVar, TypeAlias
 from armtrain.ir.program import Init
 
 __all__ = [
+    "Activation",
+    "ActivationAttrs",
     "AddAttrs",
     "Attrs",
     "AvgPool2dAttrs",
@@ -54,6 +56,23 @@ class NodeKind(StrEnum):
     FLATTEN = "flatten"
     ADD = "add"
     TO_NCHW = "to_nchw"
+    ACTIVATION = "activation"
+
+
+class Activation(StrEnum):
+    """A function of one element; operations NAME_FWD and NAME_GRAD compute it."""
+
+    SIGMOID = "sigmoid"
+    RELU6 = "relu6"
+    LEAKY_RELU = "leaky_relu"
+    ELU = "elu"
+    SILU = "silu"
+    HARDSWISH = "hardswish"
+    HARDSIGMOID = "hardsigmoid"
+    GELU = "gelu"
+    GELU_TANH = "gelu_tanh"
+    MISH = "mish"
+    SOFTPLUS = "softplus"
 
 
 @dataclass(frozen=True)
@@ -132,6 +151,15 @@ class TanhAttrs:
 
 
 @dataclass(frozen=True)
+class ActivationAttrs:
+    """An element-wise function with its numbers, named as in the catalogue of operations."""
+
+    kind: ClassVar[NodeKind] = NodeKind.ACTIVATION
+    function: Activation
+    numbers: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
 class DropoutAttrs:
     """Drops with probability `p` in training steps if `training`, else passes x through."""
 
@@ -170,6 +198,7 @@ Attrs: TypeAlias = (
     | BatchNorm2dAttrs
     | ReluAttrs
     | TanhAttrs
+    | ActivationAttrs
     | DropoutAttrs
     | FlattenAttrs
     | AddAttrs

@@ -178,6 +178,7 @@ _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] =
     NodeKind.BATCHNORM2D: _batchnorm,
     NodeKind.RELU: _same,
     NodeKind.TANH: _same,
+    NodeKind.ACTIVATION: _same,
     NodeKind.DROPOUT: _same,
     NodeKind.FLATTEN: _flatten,
     NodeKind.ADD: _add,

@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING
 
 from armtrain.errors import unknown_name
 from armtrain.nn import functional
-from armtrain.nn.activation import ReLU, Tanh
+from armtrain.nn.activation import (
+    ELU,
+    GELU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    LeakyReLU,
+    Mish,
+    ReLU,
+    ReLU6,
+    Sigmoid,
+    SiLU,
+    Softplus,
+    Tanh,
+)
 from armtrain.nn.container import ModuleList, Sequential
 from armtrain.nn.conv import Conv2d
 from armtrain.nn.dropout import Dropout
@@ -34,6 +48,9 @@ from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
 
 __all__ = [
+    "ELU",
+    "GELU",
+    "SELU",
     "AvgPool2d",
     "BCEWithLogitsLoss",
     "BatchNorm2d",
@@ -42,21 +59,29 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "Hardsigmoid",
+    "Hardswish",
     "HuberLoss",
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LeakyReLU",
     "Linear",
     "Loss",
     "MSELoss",
     "MaxPool2d",
+    "Mish",
     "Module",
     "ModuleList",
     "NLLLoss",
     "Parameter",
     "ReLU",
+    "ReLU6",
     "Sequential",
+    "SiLU",
+    "Sigmoid",
     "SmoothL1Loss",
+    "Softplus",
     "Tanh",
     "Tensor",
     "functional",

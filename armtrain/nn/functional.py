@@ -6,12 +6,41 @@ from typing import TYPE_CHECKING
 
 from armtrain.errors import ShapeError, unknown_name
 from armtrain.ir.graph import Pair
+from armtrain.nn.activation import (
+    ELU,
+    GELU,
+    SELU,
+    Hardsigmoid,
+    Hardswish,
+    LeakyReLU,
+    Mish,
+    ReLU6,
+    SiLU,
+    Softplus,
+)
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.tensor import flatten as _flatten
 from armtrain.values import truth
 
-__all__ = ["avg_pool2d", "flatten", "max_pool2d", "relu", "tanh"]
+__all__ = [
+    "avg_pool2d",
+    "elu",
+    "flatten",
+    "gelu",
+    "hardsigmoid",
+    "hardswish",
+    "leaky_relu",
+    "max_pool2d",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "tanh",
+]
 
 
 def _traced(name: str, value: object) -> Tensor:
@@ -33,6 +62,61 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """Return tanh(x)."""
     return _traced("tanh", input).tanh()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """Return 1 / (1 + e^-x)."""
+    return input.sigmoid()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return the activation `ReLU6`; `inplace` has no effect."""
+    return input.record(None, ReLU6().attrs())
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """Return the activation `LeakyReLU`; `inplace` has no effect."""
+    return input.record(None, LeakyReLU(negative_slope).attrs())
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """Return the activation `ELU`; `inplace` has no effect."""
+    return input.record(None, ELU(alpha).attrs())
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return the activation `SELU`; `inplace` has no effect."""
+    return input.record(None, SELU().attrs())
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return the activation `SiLU`; `inplace` has no effect."""
+    return input.record(None, SiLU().attrs())
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return the activation `Hardswish`; `inplace` has no effect."""
+    return input.record(None, Hardswish().attrs())
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return the activation `Hardsigmoid`; `inplace` has no effect."""
+    return input.record(None, Hardsigmoid().attrs())
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """Return the activation `Mish`; `inplace` has no effect."""
+    return input.record(None, Mish().attrs())
+
+
+def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+    """Return the activation `GELU`."""
+    return input.record(None, GELU(approximate).attrs())
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """Return the activation `Softplus`."""
+    return input.record(None, Softplus(beta, threshold).attrs())
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:

@@ -8,7 +8,15 @@ from math import prod
 from typing import TYPE_CHECKING, Protocol
 
 from armtrain.errors import ShapeError
-from armtrain.ir.graph import AddAttrs, Attrs, FlattenAttrs, ReluAttrs, TanhAttrs
+from armtrain.ir.graph import (
+    Activation,
+    ActivationAttrs,
+    AddAttrs,
+    Attrs,
+    FlattenAttrs,
+    ReluAttrs,
+    TanhAttrs,
+)
 from armtrain.values import as_integer
 
 if TYPE_CHECKING:
@@ -16,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorder", "Tensor"]
 
-_AVAILABLE = "+, flatten, reshape/view to (N, features), relu, tanh and the layers of armtrain.nn"
+_AVAILABLE = (
+    "+, flatten, reshape/view to (N, features), relu, tanh, sigmoid and the layers of armtrain.nn"
+)
 
 
 class Recorder(Protocol):
@@ -98,6 +108,10 @@ class Tensor:
     def tanh(self) -> Tensor:
         """Return tanh(x)."""
         return self.record(None, TanhAttrs())
+
+    def sigmoid(self) -> Tensor:
+        """Return 1 / (1 + e^-x)."""
+        return self.record(None, ActivationAttrs(Activation.SIGMOID))
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Return the tensor with all dimensions but the batch made one; needs `start_dim` 1."""

@@ -21,7 +21,7 @@ __all__ = ["Image", "feature_order", "param_layout", "settle_layouts", "value_la
 Image: TypeAlias = tuple[int, int, int] | None
 """(C, H, W) of a flattened image that is in H, W, C order; None for torch's order."""
 
-_ELEMENTWISE = frozenset({NodeKind.RELU, NodeKind.TANH, NodeKind.DROPOUT})
+_ELEMENTWISE = frozenset({NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT})
 
 
 def _image_of(node: Node, sources: list[tuple[Node, Image]]) -> Image:

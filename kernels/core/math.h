@@ -1,13 +1,15 @@
-/* exp, tanh, log(1 + x) in float and log, sin, cos in double from additions, multiplications,
- * divisions and bit operations alone, so that every machine, C library and kernel level gives the
- * same bits. Files that include this are built with -ffp-contract=off. The float functions have no
- * branches and vectorise; polynomial coefficients were fitted (Chebyshev nodes, 60 digits) for this
- * file.
+/* exp, expm1, log1p, tanh, erf in float and log, sin, cos in double from additions,
+ * multiplications, divisions and bit operations alone, so that every machine, C library and kernel
+ * level gives the same bits. Files that include this are built with -ffp-contract=off. The float
+ * functions have no branches and vectorise; polynomial coefficients were fitted (Chebyshev nodes,
+ * 60 digits) for this file.
  *
  * Bounds in units in the last place of the result, tests/c/test_math.c checks them:
  *   art_expf   1.1   every float, including subnormal results; inf above 88.73, 0 below -103.98
  *   art_tanhf  2.6   every float
- *   art_log1pf 3.0   from 0 to 1, nothing promised elsewhere
+ *   art_expm1f 1.2   every float; e^x - 1 up to 0, 0 above
+ *   art_log1pf 2.2   0 <= x <= 1, nothing promised elsewhere
+ *   art_erff   1.4   every float
  *   art_log    1.0   every double; log 0 = -inf, NaN below 0
  *   art_sin, art_cos  2.5  for |x| <= 2^20, nothing promised beyond */
 #ifndef ART_CORE_MATH_H
@@ -87,19 +89,52 @@ static inline float art_tanhf(float x) {
     return art_float_of_bits(art_bits_of_float(t / (t + 2.0f)) | sign);
 }
 
-/* log(1 + u) = 2 atanh(s) for 0 <= u <= 1, s = u / (2 + u) <= 1/3; the series is cut where its rest
- * is below 2^-29 of the result. */
-static inline float art_log1pf(float u) {
-    float s = u / (2.0f + u), z = s * s;
-    float r = 1.0f / 15;
-    r = r * z + 1.0f / 13;
-    r = r * z + 1.0f / 11;
-    r = r * z + 1.0f / 9;
-    r = r * z + 1.0f / 7;
-    r = r * z + 1.0f / 5;
-    r = r * z + 1.0f / 3;
-    s += s;
-    return s + s * (z * r);
+/* e^x - 1 where x <= 0, 0 above. */
+static inline float art_expm1f(float x) {
+    int32_t n;
+    x = x > 0.0f ? 0.0f : x;
+    x = x < -30.0f ? -30.0f : x; /* rounds to -1 from -17.33 on */
+    float p = art_exp_parts(x, &n);
+    float s = art_exp2i(-(-n & 63));
+    return s * p + (s - 1.0f);
+}
+
+/* log(1 + x) = 2 atanh(x / (2 + x)) for 0 <= x <= 1. */
+static inline float art_log1pf(float x) {
+    float s = x / (2.0f + x), z = s * s;
+    float r = 0x1.dba260p-3f;
+    r = r * z + 0x1.bc8cf8p-3f;
+    r = r * z + 0x1.24c926p-2f;
+    r = r * z + 0x1.9998d4p-2f;
+    r = r * z + 0x1.555556p-1f;
+    return 2.0f * s + s * (z * r);
+}
+
+/* Odd polynomial below 1; above, 1 - e^q with a polynomial q(|x| - 1) = log(1 - erf |x|). */
+static inline float art_erff(float x) {
+    uint32_t sign = art_bits_of_float(x) & 0x80000000u;
+    float a = art_float_of_bits(art_bits_of_float(x) ^ sign);
+    float b = a > 1.0f ? 1.0f : a, z = b * b;
+    float p = -0x1.445f48p-17f;
+    p = p * z + 0x1.d88750p-14f;
+    p = p * z - 0x1.bccf66p-11f;
+    p = p * z + 0x1.562a60p-8f;
+    p = p * z - 0x1.b829c8p-6f;
+    p = p * z + 0x1.ce2f08p-4f;
+    p = p * z - 0x1.812746p-2f;
+    p = p * z + 0x1.06eba8p-3f;
+    float u = (a > 4.0f ? 4.0f : a) - 1.0f; /* rounds to 1 from 3.92 on */
+    float q = 0x1.b77830p-20f;
+    q = q * u - 0x1.147ed8p-15f;
+    q = q * u + 0x1.4fcba8p-12f;
+    q = q * u - 0x1.0d42e6p-9f;
+    q = q * u + 0x1.4a3ac8p-7f;
+    q = q * u - 0x1.5496a6p-5f;
+    q = q * u - 0x1.afab6cp-1f;
+    q = q * u - 0x1.51c9b2p+1f;
+    q = q * u - 0x1.d97fc0p+0f;
+    float y = a < 1.0f ? b + b * p : 1.0f - art_expf(q);
+    return art_float_of_bits(art_bits_of_float(y) | sign);
 }
 
 /* x = 2^k (1 + f) with 1 + f in [sqrt(1/2), sqrt(2)]; log(1 + f) = 2 atanh(f / (2 + f)). */

@@ -75,6 +75,15 @@ art_status art_check_matches(const art_op_args *args, unsigned slot, const char 
     return art_check_batched(args, slot, name, b->batched, err);
 }
 
+art_status art_check_alike(const art_op_args *args, const char *const *names, unsigned n,
+                           art_error *err) {
+    for (unsigned slot = 0; slot < n; slot++) {
+        ART_TRY(art_check_operand(args, slot, names[slot], ART_DTYPE_F32, ART_ANY_RANK, err));
+        ART_TRY(art_check_matches(args, slot, names[slot], 0, err));
+    }
+    return ART_OK;
+}
+
 art_status art_check_batched(const art_op_args *args, unsigned slot, const char *name,
                              unsigned batched, art_error *err) {
     if (art_present(args, slot)) {

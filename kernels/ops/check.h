@@ -67,6 +67,10 @@ art_status art_check_dims(const art_op_args *args, unsigned slot, const char *na
 art_status art_check_matches(const art_op_args *args, unsigned slot, const char *name,
                              unsigned other, art_error *err);
 
+/* Slots 0 to n - 1 are float arrays that go element by element with the first. */
+art_status art_check_alike(const art_op_args *args, const char *const *names, unsigned n,
+                           art_error *err);
+
 /* A present operand is batched (1) or not (0). */
 art_status art_check_batched(const art_op_args *args, unsigned slot, const char *name,
                              unsigned batched, art_error *err);

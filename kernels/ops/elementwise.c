@@ -4,16 +4,6 @@
 #include "ops/op_functions.h"
 #include "ops/spans.h"
 
-/* All slots are float arrays that go element by element with the first. */
-static art_status check_alike(const art_op_args *args, const char *const *names, unsigned n,
-                              art_error *err) {
-    for (unsigned slot = 0; slot < n; slot++) {
-        ART_TRY(art_check_operand(args, slot, names[slot], ART_DTYPE_F32, ART_ANY_RANK, err));
-        ART_TRY(art_check_matches(args, slot, names[slot], 0, err));
-    }
-    return ART_OK;
-}
-
 static uint64_t count_of(const art_op_args *args) {
     return art_count(&args->operand[0]);
 }
@@ -59,7 +49,7 @@ static void copy(const art_op_args *args, const void *constants, size_t first, s
 #define ELEMENTWISE(name, work, ...)                                                               \
     art_status art_op_##name##_check(const art_op_args *args, art_error *err) {                    \
         static const char *const names[] = {__VA_ARGS__};                                          \
-        return check_alike(args, names, sizeof names / sizeof names[0], err);                      \
+        return art_check_alike(args, names, sizeof names / sizeof names[0], err);                  \
     }                                                                                              \
     ART_NO_WORKSPACE(name)                                                                         \
     art_status art_op_##name##_run(const art_op_args *args, art_error *err) {                      \

@@ -21,11 +21,12 @@ static double ulp_double(double x) {
 }
 
 static void test_float_bounds(void) {
-    double worst_exp = 0.0, worst_tanh = 0.0;
+    double worst_exp = 0.0, worst_tanh = 0.0, worst_expm1 = 0.0, worst_log1p = 0.0, worst_erf = 0.0;
     for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 1021) {
         float x = art_float_of_bits((uint32_t)bits);
         if (x != x) {
             EXPECT(art_expf(x) != art_expf(x) && art_tanhf(x) != art_tanhf(x));
+            EXPECT(isnan(art_expm1f(x)) && isnan(art_log1pf(x)) && isnan(art_erff(x)));
             continue;
         }
         double e = exp((double)x), t = tanh((double)x);
@@ -35,10 +36,19 @@ static void test_float_bounds(void) {
             EXPECT(art_expf(x) >= 0x1.fffffep127f);
         }
         worst_tanh = fmax(worst_tanh, fabs((double)art_tanhf(x) - t) / ulp_float(t));
+        double m = expm1(fmin((double)x, 0.0)), f = erf((double)x);
+        worst_expm1 = fmax(worst_expm1, fabs((double)art_expm1f(x) - m) / ulp_float(m));
+        worst_erf = fmax(worst_erf, fabs((double)art_erff(x) - f) / ulp_float(f));
+        if (x >= 0.0f && x <= 1.0f) {
+            double l = log1p((double)x);
+            worst_log1p = fmax(worst_log1p, fabs((double)art_log1pf(x) - l) / ulp_float(l));
+        }
     }
     printf("exp %.3f ulp, tanh %.3f ulp\n", worst_exp, worst_tanh);
+    printf("expm1 %.3f ulp, log1p %.3f ulp, erf %.3f ulp\n", worst_expm1, worst_log1p, worst_erf);
     EXPECT(worst_exp <= 1.1);
     EXPECT(worst_tanh <= 2.6);
+    EXPECT(worst_expm1 <= 1.2 && worst_log1p <= 2.2 && worst_erf <= 1.4);
 }
 
 static void test_log1p(void) {
@@ -79,6 +89,9 @@ static void test_special_values(void) {
     EXPECT(art_tanhf(INFINITY) == 1.0f && art_tanhf(-INFINITY) == -1.0f);
     EXPECT(art_tanhf(0.0f) == 0.0f && signbit(art_tanhf(-0.0f)));
     EXPECT(art_tanhf(0x1p-149f) == 0x1p-149f);
+    EXPECT(art_expm1f(-INFINITY) == -1.0f && art_expm1f(0.0f) == 0.0f && art_expm1f(1.0f) == 0.0f);
+    EXPECT(art_erff(INFINITY) == 1.0f && art_erff(-INFINITY) == -1.0f && signbit(art_erff(-0.0f)));
+    EXPECT(art_log1pf(0.0f) == 0.0f);
     EXPECT(art_log(1.0) == 0.0 && art_log(0.0) == -INFINITY && art_log(INFINITY) == INFINITY);
     EXPECT(isnan(art_log(-1.0)) && isnan(art_log(NAN)));
     EXPECT(art_sin(0.0) == 0.0 && art_cos(0.0) == 1.0);

@@ -38,6 +38,38 @@ static void test_elementwise(void) {
     }
 }
 
+/* What a function treats apart: bends, infinities, NaN, where exponentials overflow or vanish. */
+static const float activation_points[] = {
+    0.0f,        -0.0f,    3.0f,      -3.0f,  6.0f,    1.0f,  -1.0f,  2.9999998f,
+    -2.9999998f, INFINITY, -INFINITY, 1e20f,  -1e20f,  88.0f, -88.0f, 90.0f,
+    -90.0f,      110.0f,   -110.0f,   1e-40f, -1e-40f, NAN};
+
+static void activation(scene s, int slots, int size, double lo, double hi, const double *k) {
+    enum { POINTS = sizeof activation_points / sizeof *activation_points };
+    s = vectors(s, slots, 1, size, lo, hi);
+    if (size >= POINTS) {
+        memcpy(s.args.operand[0].data, activation_points, sizeof activation_points);
+    }
+    s.attr[0].f = k[0];
+    s.attr[1].f = k[1];
+    verify(s);
+}
+
+/* Numbers as layers use them, and other ones; narrow and wide ranges. */
+static void test_activations(void) {
+    static const double numbers[][2] = {
+        {0.01, 1.0}, {1.0507009873554805, 1.7580993408473766}, {1.0, 20.0}, {2.5, 1.5}, {0.3, 0.0}};
+    for (int i = 0; i < N_LENGTHS; i++) {
+        const double *k = numbers[i % 5];
+        double wide = i % 3 ? 7.0 : 90.0;
+#define ART_ACTIVATION(NAME, name, count, work, work_gradient)                                     \
+    activation(NEW(NAME##_FWD, name##_fwd), 2, length(i), -wide, wide, k);                         \
+    activation(NEW(NAME##_GRAD, name##_grad), 3, length(i), -wide, wide, k);
+#include "ukernel/vec/vec_activation.def"
+#undef ART_ACTIVATION
+    }
+}
+
 static void test_dropout(void) {
     static const double rates[] = {0.0, 0.1, 0.5, 0.999, 1.0};
     for (int i = 0; i < N_LENGTHS; i++) {
@@ -335,6 +367,7 @@ int main(void) {
     scene_open_pools();
     scene_print_levels();
     test_elementwise();
+    test_activations();
     test_dropout();
     test_optimizers();
     test_sums();

@@ -14,6 +14,7 @@ import numpy as np
 
 import armtrain as at
 from armtrain import nn, optim
+from tests.golden.activations import ACTIVATIONS, make_activation
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
 
@@ -201,6 +202,19 @@ _NORMS = {
         168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()], frozen=("2.weight", "2.bias")
     ),
 }
+
+
+def activated(name: str) -> Case:
+    """Return a case of one activation after a convolution and on flattened features."""
+
+    def layers() -> list[Any]:
+        first, second = make_activation(nn, name), make_activation(nn, name)
+        return [nn.Conv2d(4, 4, 1), first, nn.Flatten(), second]
+
+    return image(168, layers)
+
+
+_ACTIVATIONS = {name: activated(name) for name in ACTIVATIONS}
 _OTHERS = {
     "relu": image(168, lambda: [nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU()]),
     "tanh": image(168, lambda: [nn.Conv2d(4, 4, 1), nn.Tanh()]),
@@ -329,6 +343,7 @@ CASES: dict[str, Case] = {
     **_CONVOLUTIONS,
     **_POOLS,
     **_NORMS,
+    **_ACTIVATIONS,
     **_OTHERS,
     **_LOSSES,
     **_TRAINING,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from armtrain.ir.graph import DropoutAttrs, Node, NodeKind
-from armtrain.ir.ops import OpCode
+from armtrain.ir.graph import ActivationAttrs, DropoutAttrs, Node, NodeKind
+from armtrain.ir.ops import OpCode, spec_of
 from armtrain.ir.program import Step
 from armtrain.passes.autodiff import Backward, BackwardRule
 from armtrain.passes.emit import stream_of_name
@@ -24,13 +24,27 @@ def _pointwise(op: OpCode) -> ForwardRule:
     return rule
 
 
-def _activation(op: OpCode) -> BackwardRule:
+def _from_value(op: OpCode) -> BackwardRule:
     """Return the rule of an activation whose derivative follows from its value."""
 
     def rule(back: Backward, node: Node, attrs: Any) -> None:
         back.one_step(node, op, y=back.fwd.value(node.id))
 
     return rule
+
+
+def _activation(fwd: Forward, node: Node, attrs: ActivationAttrs) -> list[Step]:
+    """Apply the function of the node."""
+    op, x = OpCode[f"{attrs.function.name}_FWD"], fwd.source(node)
+    return [fwd.emitter.step(op, fwd.place(node), dict(attrs.numbers), x=x, y=fwd.result(node))]
+
+
+def _activation_gradient(back: Backward, node: Node, attrs: ActivationAttrs) -> None:
+    """Keep the input or the value, whichever the catalogue says the gradient reads."""
+    op = OpCode[f"{attrs.function.name}_GRAD"]
+    reads_y = "y" in spec_of(op).operand_index
+    kept = {"y": back.fwd.value(node.id)} if reads_y else {"x": back.fwd.source(node)}
+    back.one_step(node, op, attrs=dict(attrs.numbers), **kept)
 
 
 def _dropout_attrs(node: Node, attrs: DropoutAttrs) -> dict[str, int | float]:
@@ -71,13 +85,15 @@ def _add_gradient(back: Backward, node: Node, attrs: Any) -> None:
 FORWARD: dict[NodeKind, ForwardRule] = {
     NodeKind.RELU: _pointwise(OpCode.RELU_FWD),
     NodeKind.TANH: _pointwise(OpCode.TANH_FWD),
+    NodeKind.ACTIVATION: _activation,
     NodeKind.DROPOUT: _dropout,
     NodeKind.ADD: _add,
 }
 
 BACKWARD: dict[NodeKind, BackwardRule] = {
-    NodeKind.RELU: _activation(OpCode.RELU_GRAD),
-    NodeKind.TANH: _activation(OpCode.TANH_GRAD),
+    NodeKind.RELU: _from_value(OpCode.RELU_GRAD),
+    NodeKind.TANH: _from_value(OpCode.TANH_GRAD),
+    NodeKind.ACTIVATION: _activation_gradient,
     NodeKind.DROPOUT: _dropout_gradient,
     NodeKind.ADD: _add_gradient,
 }

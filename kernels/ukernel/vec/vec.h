@@ -113,6 +113,8 @@ enum {
  * relu           y = x > 0 or NaN ? x : 0
  * relu_grad      dx = y > 0 ? dy : 0
  * tanh           within the bound of art_tanhf; tanh_grad: dx = dy (1 - y^2)
+ * NAME, NAME_grad of an activation: formulas of the catalogue of operations; kept is the operand
+ *                that the gradient reads, k points to the function's numbers
  * dropout        y = survives(first + i) ? x * scale : 0
  * sgd            buffer may be NULL (no momentum)
  * rmsprop        mean (not centred) and buffer (no momentum) may be NULL; a difference below 0 is 0

@@ -70,6 +70,8 @@ static void FN(scale)(float *y, const float *x, float k, size_t n) {
     }
 }
 
+#include "ukernel/vec/vec_activation.h"
+
 enum { MASK_BLOCKS = 16 };
 
 /* Random words of MASK_BLOCKS consecutive Philox blocks, word w of block b at out[4 b + w]. */

@@ -193,10 +193,10 @@ def test_losses_have_texts(loss: nn.Loss, text: str) -> None:
 @pytest.mark.parametrize(
     ("module", "name", "message"),
     [
-        (nn, "Sigmoid", "armtrain.nn has no 'Sigmoid'; .*there are AvgPool2d, BCEWithLogitsLoss, "),
+        (nn, "Hardtanh", "armtrain.nn has no 'Hardtanh'; .*there are .*AvgPool2d, BCEWithLogits"),
         (nn, "Conv2D", "did you mean Conv2d[?] there are"),
         (nn, "Linaer", "did you mean Linear[?]"),
-        (nn.functional, "relu6", "armtrain.nn.functional has no 'relu6'; did you mean relu[?]"),
+        (nn.functional, "tanhh", "armtrain.nn.functional has no 'tanhh'; did you mean tanh[?]"),
         (optim, "NAdam", "armtrain.optim has no 'NAdam'; did you mean Adam"),
     ],
 )
@@ -246,6 +246,51 @@ def test_functions_record_what_layers_record() -> None:
     ours = nn.trace(Call(function), (3, 8, 8), 2)
     theirs = nn.trace(nn.Sequential(*layers), (3, 8, 8), 2)
     assert [n.attrs for n in ours.nodes] == [n.attrs for n in theirs.nodes]
+
+
+F = functional
+
+
+@pytest.mark.parametrize(
+    ("function", "layer"),
+    [
+        (F.sigmoid, nn.Sigmoid()),
+        (nn.Tensor.sigmoid, nn.Sigmoid()),
+        (F.relu6, nn.ReLU6()),
+        (lambda x: F.leaky_relu(x, 0.2), nn.LeakyReLU(0.2)),
+        (lambda x: F.elu(x, alpha=0.5), nn.ELU(0.5)),
+        (F.selu, nn.SELU(inplace=True)),
+        (F.silu, nn.SiLU()),
+        (F.hardswish, nn.Hardswish()),
+        (F.hardsigmoid, nn.Hardsigmoid()),
+        (F.gelu, nn.GELU()),
+        (lambda x: F.gelu(x, approximate="tanh"), nn.GELU("tanh")),
+        (F.mish, nn.Mish()),
+        (lambda x: F.softplus(x, 2, 10), nn.Softplus(2.0, 10.0)),
+    ],
+)
+def test_activation_functions_record_what_their_layers_record(
+    function: Callable[[nn.Tensor], nn.Tensor], layer: nn.Module
+) -> None:
+    ours, theirs = nn.trace(Call(function), (3,), 2), nn.trace(layer, (3,), 2)
+    assert [n.attrs for n in ours.nodes] == [n.attrs for n in theirs.nodes]
+    assert ours.nodes[-1].shape == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.LeakyReLU(-0.1), "negative_slope needs a finite number from 0"),
+        (lambda: nn.ELU(-1.0), "alpha needs a finite number from 0"),
+        (lambda: nn.ELU("x"), "alpha needs"),
+        (lambda: nn.GELU("erf"), "use 'none' or 'tanh'"),
+        (lambda: nn.Softplus(0), "beta needs"),
+        (lambda: nn.Softplus(1.0, float("inf")), "threshold needs"),
+    ],
+)
+def test_arguments_of_activations_are_checked(make: Callable[[], nn.Module], message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        make()
 
 
 @pytest.mark.parametrize("flat", [lambda x: x.view(-1, 16), lambda x: x.reshape(x.size(0), -1)])

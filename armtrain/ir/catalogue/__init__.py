@@ -1,0 +1,13 @@
+"""The rows of the catalogue of plan operations, a module per family.
+
+A row is (code, operands, attributes, in-place pairs, summary), in the notation of `ir/ops.py`.
+"""
+
+from __future__ import annotations
+
+from armtrain.ir.catalogue import activations, layers, losses, training
+from armtrain.ir.op_codes import Row
+
+__all__ = ["ROWS"]
+
+ROWS: tuple[Row, ...] = (*layers.ROWS, *losses.ROWS, *training.ROWS, *activations.ROWS)
