@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 from armtrain.errors import ArgumentError
 from armtrain.limits import MAX_EPOCHS
+from armtrain.optim.derived import plain
 from armtrain.values import integer, real
 
 __all__ = [
@@ -214,14 +215,17 @@ def check_schedule(schedule: Any) -> tuple[LRScheduler, ...]:
     if isinstance(schedule, str):
         return parse_schedule(schedule)
     parts = (schedule,) if isinstance(schedule, LRScheduler) else schedule
-    if not isinstance(parts, Sequence) or not all(type(p) in _SCHEDULES.values() for p in parts):
+    kinds = tuple(_SCHEDULES.values())
+    listed = isinstance(parts, Sequence)
+    known = [plain(p, kinds, "optim.lr_scheduler") for p in parts] if listed else []
+    if not listed or None in known:
         raise ArgumentError(
             "schedule needs a text as 'cosine:T_max=10', or one or more of optim.lr_scheduler's "
-            f"{', '.join(kind.__name__ for kind in _SCHEDULES.values())}, got {schedule!r:.80}"
+            f"{', '.join(kind.__name__ for kind in kinds)}, got {schedule!r:.80}"
         )
-    if not 1 <= len(parts) <= MOST_SCHEDULES:
-        raise ArgumentError(f"schedule needs 1 to {MOST_SCHEDULES} schedules, got {len(parts)}")
-    return tuple(parts)
+    if not 1 <= len(known) <= MOST_SCHEDULES:
+        raise ArgumentError(f"schedule needs 1 to {MOST_SCHEDULES} schedules, got {len(known)}")
+    return tuple(known)
 
 
 def parse_schedule(text: str) -> tuple[LRScheduler, ...]:

@@ -13,6 +13,7 @@ from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
 from armtrain.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
+from armtrain.optim.derived import plain
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select
 from armtrain.values import real
@@ -73,14 +74,25 @@ _UPDATES: dict[type[Optimizer], tuple[OpCode, tuple[_State, ...]]] = {
 
 
 def check_optimizer(optimizer: object) -> Optimizer:
-    """Return `optimizer` if it is one."""
-    if not isinstance(optimizer, Optimizer) or type(optimizer) not in _UPDATES:
+    """Return `optimizer` if it is one, a subclass without code of its own as its class."""
+    known: Optimizer | None = plain(optimizer, tuple(_UPDATES), "optim")
+    if known is None:
         names = [f"optim.{kind.__name__}(...)" for kind in _UPDATES]
         raise ArgumentError(
-            f"optimizer needs {', '.join(names[:-1])} or {names[-1]}, "
-            f"got {type(optimizer).__name__}"
+            f"optimizer needs {', '.join(names[:-1])} or {names[-1]}, got {_got(optimizer)}"
         )
-    return optimizer
+    return known
+
+
+def _got(value: object) -> str:
+    """Name what was given instead of an optimiser, with the way out where there is one."""
+    if isinstance(value, str):
+        return f"{value!r:.80}; optim.parse_optimizer makes an optimizer of a text"
+    if isinstance(value, type):
+        return f"the class {value.__name__}; call it, as in optim.{value.__name__}(lr=0.01)"
+    kind = type(value)
+    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return f"{home}{kind.__qualname__}"
 
 
 def check_clipping(
