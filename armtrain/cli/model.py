@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import UsageError
 
@@ -11,7 +12,7 @@ if TYPE_CHECKING:
     from armtrain.optim import Optimizer
     from armtrain.zoo import ZooEntry
 
-__all__ = ["make_loss", "make_optimizer", "zoo_entry"]
+__all__ = ["make_groups", "make_loss", "make_optimizer", "zoo_entry"]
 
 
 def make_loss(text: str) -> Loss:
@@ -32,6 +33,16 @@ def make_optimizer(text: str) -> Optimizer:
         return parse_optimizer(text)
     except ValueError as error:
         raise UsageError(f"--optimizer: {error}") from error
+
+
+def make_groups(texts: Sequence[str], optimizer: Optimizer) -> list[dict[str, Any]] | None:
+    """Return the parameter groups of texts such as '*.bias:weight_decay=0'."""
+    from armtrain.optim.parse import parse_group
+
+    try:
+        return [parse_group(text, optimizer) for text in texts] or None
+    except ValueError as error:
+        raise UsageError(f"--param-group: {error}") from error
 
 
 def zoo_entry(name: str) -> ZooEntry:

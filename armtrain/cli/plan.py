@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from armtrain.cli.common import (
@@ -44,6 +44,15 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.add_argument(
         "--optimizer", metavar="O", default=_OPTIMIZER, help=f"default: {_OPTIMIZER}"
     )
+    parser.add_argument(
+        "--param-group",
+        metavar="GROUP",
+        action="append",
+        default=[],
+        help="PATTERN:OPTION=VALUE,...: other options of the optimizer for some parameters, as in "
+        "'*.bias:weight_decay=0'; "
+        "may be given several times",
+    )
     parser.add_argument("--clip-norm", type=positive, metavar="X", help="clip the global norm to X")
     parser.add_argument(
         "--clip-value", type=positive, metavar="X", help="clip every gradient to [-X, X]"
@@ -73,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
         input_shape=args.input_shape,
         loss=args.loss,
         optimizer=args.optimizer,
+        param_groups=args.param_group,
         train_only=args.train_only,
         clip_norm=args.clip_norm,
         clip_value=args.clip_value,
@@ -96,14 +106,16 @@ def compile_model(
     input_shape: tuple[int, ...] | None = None,
     loss: str | None = None,
     optimizer: str = _OPTIMIZER,
+    param_groups: Sequence[str] = (),
     **options: Any,
 ) -> Plan:
     """Compile what the command line names; `options` go to `armtrain.plan`."""
-    from armtrain.cli.model import make_loss, make_optimizer, zoo_entry
+    from armtrain.cli.model import make_groups, make_loss, make_optimizer, zoo_entry
     from armtrain.cli.user_file import model_file, model_from_file, user_code
     from armtrain.compiler import plan
 
     options["optimizer"] = make_optimizer(optimizer)
+    options["param_groups"] = make_groups(param_groups, options["optimizer"])
     if model.startswith("zoo:"):
         found = zoo_entry(model.removeprefix("zoo:"))
         options["loss"] = found.loss() if loss is None else make_loss(loss)

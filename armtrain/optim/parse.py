@@ -11,7 +11,7 @@ from armtrain.optim.base import Optimizer
 from armtrain.optim.rmsprop import RMSprop
 from armtrain.optim.sgd import SGD
 
-__all__ = ["optimizer_options", "parse_optimizer"]
+__all__ = ["optimizer_options", "parse_group", "parse_optimizer"]
 
 _OPTIMIZERS: dict[str, type[Optimizer]] = {
     kind.word: kind for kind in (SGD, Adam, AdamW, RMSprop, Adagrad)
@@ -24,15 +24,15 @@ def optimizer_options() -> dict[str, tuple[tuple[str, float | bool], ...]]:
     return {word: tuple(kind().items()) for word, kind in _OPTIMIZERS.items()}
 
 
-def _value(text: str, name: str, option: str, flag: bool) -> float | bool:
+def _value(what: str, name: str, option: str, flag: bool) -> float | bool:
     """Return a number, or for a flag a truth value."""
     if flag and option not in _WORDS:
         words = " or ".join(_WORDS)
-        raise ArgumentError(f"optimizer '{text}': {name} needs {words}, got '{option}'")
+        raise ArgumentError(f"{what}: {name} needs {words}, got '{option}'")
     try:
         return _WORDS[option] if flag else float(option)
     except ValueError:
-        raise ArgumentError(f"optimizer '{text}': '{option}' is not a number") from None
+        raise ArgumentError(f"{what}: '{option}' is not a number") from None
 
 
 def parse_optimizer(text: str) -> Optimizer:
@@ -62,17 +62,50 @@ def parse_optimizer(text: str) -> Optimizer:
     if word not in _OPTIMIZERS:
         raise ArgumentError(f"unknown optimizer '{word}'; available are {', '.join(_OPTIMIZERS)}")
     kind = _OPTIMIZERS[word]
-    known = dict(kind().items())
+    return kind(**_options(f"optimizer '{text}'", rest, kind()))
+
+
+def parse_group(text: str, base: Optimizer) -> dict[str, Any]:
+    """Return a parameter group of `armtrain.plan` from text.
+
+    Parameters
+    ----------
+    text : str
+        PATTERN or PATTERN:OPTION=VALUE,...; options as in an optimiser's text.
+    base : Optimizer
+        What the group's options replace.
+
+    Raises
+    ------
+    ArgumentError
+        No pattern, an unknown option, or a value out of range.
+
+    Examples
+    --------
+    >>> parse_group("*.bias:weight_decay=0", SGD(lr=0.1))
+    {'params': '*.bias', 'weight_decay': 0.0}
+    """
+    pattern, _, rest = text.partition(":")
+    if not pattern:
+        raise ArgumentError(f"group '{text}' needs a pattern of parameter names before ':'")
+    options = _options(f"group '{text}'", rest, base)
+    base.with_options(**options)
+    return {"params": pattern, **options}
+
+
+def _options(what: str, rest: str, base: Optimizer) -> dict[str, Any]:
+    """Return the options of 'OPTION=VALUE,...'; a beta alone leaves the other as in `base`."""
+    known = dict(base.items())
     options: dict[str, Any] = {}
     for item in filter(None, rest.split(",")):
         name, equals, value = item.partition("=")
         if not equals or name not in known or name in options:
             raise ArgumentError(
-                f"optimizer '{text}': '{item}' is not an option of {word}, or given twice; write "
+                f"{what}: '{item}' is not an option of {base.word}, or given twice; write "
                 f"OPTION=VALUE with {', '.join(known)}"
             )
-        options[name] = _value(text, name, value, isinstance(known[name], bool))
-    if "beta1" in known:
-        betas = [options.pop(name, known[name]) for name in ("beta1", "beta2")]
-        options["betas"] = tuple(betas)
-    return kind(**options)
+        options[name] = _value(what, name, value, isinstance(known[name], bool))
+    names = ("beta1", "beta2")
+    if options.keys() & set(names):
+        options["betas"] = tuple(options.pop(name, known[name]) for name in names)
+    return options

@@ -8,6 +8,7 @@ from armtrain.dtypes import format_bytes
 from armtrain.ir.ops import OPS
 from armtrain.planfile.account import accounts, live_at, peak_step
 from armtrain.planfile.data import PlanData
+from armtrain.planfile.groups import group_lines, param_groups
 from armtrain.schedule.lifetime import Lifetime
 
 __all__ = ["inspect_dict", "peak_items", "summary_text"]
@@ -27,7 +28,7 @@ _ROLE_ROWS = (
 
 
 def inspect_dict(data: PlanData) -> dict[str, Any]:
-    """Return `tensors` and `steps` as JSON-ready lists."""
+    """Return `param_groups`, `tensors` and `steps` as JSON-ready lists."""
     place = {
         item.storage: (offset, item)
         for item, offset in zip(data.lifetimes.items, data.offsets, strict=True)
@@ -48,7 +49,8 @@ def inspect_dict(data: PlanData) -> dict[str, Any]:
                 "storage": t.storage,
             }
         )
-    return {"tensors": tensors, "steps": _steps(data)}
+    groups = [group.to_json_dict() for group in param_groups(data.program)]
+    return {"param_groups": groups, "tensors": tensors, "steps": _steps(data)}
 
 
 def _steps(data: PlanData) -> list[dict[str, Any]]:
@@ -102,6 +104,7 @@ def _head_lines(data: PlanData) -> list[str]:
         f"armtrain plan: input {shape}, batch {program.batch_size}, {program.threads} thread(s), "
         f"board {program.board}{medium}",
         f"  {program.loss}, {program.optimizer}{clip}",
+        *group_lines(program),
         "",
     ]
 

@@ -7,6 +7,7 @@ from armtrain.memory import Solution
 from armtrain.planfile.account import accounts, layer_table
 from armtrain.planfile.assemble import problem_of
 from armtrain.planfile.data import PlanData
+from armtrain.planfile.groups import group_lines
 from armtrain.planfile.hash import model_hash
 
 __all__ = ["packing_csv", "text_dump"]
@@ -66,6 +67,7 @@ def text_dump(data: PlanData) -> str:
         f"{program.threads} board {program.board}",
         f"loss {program.loss} optimizer {program.optimizer} clip_norm {program.clip_norm} "
         f"clip_value {program.clip_value} input {_shape(program.input_shape)}",
+        *group_lines(program, None),
         f"arena {data.arena_bytes} lower_bound {data.lower_bound_bytes} proved_minimum "
         f"{data.proved_minimum_bytes} budget {data.budget_bytes} by {data.method}",
         *(f"{key} {value}" for key, value in accounts(data).items()),
