@@ -74,7 +74,8 @@ def describe_models() -> str:
 
 def describe_losses() -> str:
     """Return what --loss may be."""
-    from armtrain.nn.losses import loss_options, option_text
+    from armtrain.nn.loss_base import option_text
+    from armtrain.nn.losses import loss_options
 
     rows = (
         (word, ",".join(f"{key}={option_text(value)}" for key, value in items.items()))

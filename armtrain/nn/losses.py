@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
-from typing import Any, ClassVar
+from typing import Any
 
 from armtrain.errors import ArgumentError
-from armtrain.limits import MAX_DIM, MAX_FLOAT, MIN_FLOAT, NO_LABEL
+from armtrain.limits import MAX_FLOAT, MIN_FLOAT, NO_LABEL
 from armtrain.nn.arguments import rate, refuse_unless
-from armtrain.values import as_integer, real
+from armtrain.nn.loss_base import Loss, ignored, only_mean, weights_of
+from armtrain.values import real
 
 __all__ = [
     "BCEWithLogitsLoss",
@@ -23,107 +23,8 @@ __all__ = [
     "SmoothL1Loss",
     "loss_names",
     "loss_options",
-    "option_text",
     "parse_loss",
 ]
-
-
-class Loss:
-    """Base class of loss descriptions.
-
-    Attributes
-    ----------
-    word : str
-        Name in texts ('smooth_l1').
-    options : dict
-        What a text may set: torch's argument names with this loss's values.
-    """
-
-    word: ClassVar[str]
-    options: dict[str, Any]
-
-    def __init__(self, **options: Any) -> None:
-        self.options = options
-
-    @property
-    def text(self) -> str:
-        """Canonical text: the name and whatever is not the default.
-
-        Examples
-        --------
-        >>> SmoothL1Loss(beta=0.5).text
-        'smooth_l1:beta=0.5'
-        """
-        defaults = type(self)().options
-        shown = [
-            f"{name}={option_text(value)}"
-            for name, value in self.options.items()
-            if value != defaults[name]
-        ]
-        return ":".join([self.word, ",".join(shown)]) if shown else self.word
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Refuse to change an argument: it would change no plan, or only some."""
-        if name in signature(type(self)).parameters:
-            kind = type(self).__name__
-            raise ArgumentError(
-                f"{kind}: {name} is fixed once the loss is made; make another one with "
-                f"nn.{kind}({name}={value!r:.80})"
-            )
-        object.__setattr__(self, name, value)
-
-    def __repr__(self) -> str:
-        """Return the class and its options."""
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.options.items())
-        return f"{type(self).__name__}({shown})"
-
-    def __eq__(self, other: object) -> bool:
-        """Compare kind and options."""
-        return type(self) is type(other) and self.options == vars(other)["options"]
-
-    def __hash__(self) -> int:
-        """Hash kind and options."""
-        return hash(self.text)
-
-
-def option_text(value: object) -> str:
-    """Return the value of an option as texts have it: 'true', '0.5', '1.0/2.0', 'none'."""
-    if isinstance(value, tuple):
-        return "/".join(map(str, value))
-    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
-
-
-def _only_mean(loss: Loss, size_average: object, reduce: object, reduction: object) -> None:
-    """Refuse torch's deprecated arguments and sums."""
-    name = type(loss).__name__
-    refuse_unless(f"{name}: size_average", size_average, None)
-    refuse_unless(f"{name}: reduce", reduce, None)
-    refuse_unless(f"{name}: reduction", reduction, "mean")
-
-
-def _weights(what: str, value: object) -> tuple[float, ...] | None:
-    """Return a number, or a sequence or array of numbers from 0, as floats."""
-    if value is None:
-        return None
-    plain = value.tolist() if hasattr(value, "tolist") else value
-    listed = plain if isinstance(plain, list | tuple | range) else [plain]
-    if not listed:
-        raise ArgumentError(f"{what} is empty; give one number for each class, or None")
-    weights = tuple(rate(f"{what}[{place}]", number) for place, number in enumerate(listed))
-    if not any(weights):
-        raise ArgumentError(f"{what} needs a number above 0, all {len(weights)} are 0")
-    return weights
-
-
-def _ignored(loss: Loss, value: object) -> int:
-    """Return a label that does not count."""
-    label = as_integer(value)
-    if label is None or not (label == NO_LABEL or 0 <= label <= MAX_DIM):
-        raise ArgumentError(
-            f"{type(loss).__name__}: ignore_index needs a class, an integer from 0, or {NO_LABEL} "
-            f"for none, got {value!r}; give samples without a class a class of their own"
-        )
-    return label
 
 
 class CrossEntropyLoss(Loss):
@@ -153,11 +54,11 @@ class CrossEntropyLoss(Loss):
         label_smoothing: float = 0.0,
     ) -> None:
         super().__init__(
-            weight=_weights("CrossEntropyLoss: weight", weight),
-            ignore_index=_ignored(self, ignore_index),
+            weight=weights_of("CrossEntropyLoss: weight", weight),
+            ignore_index=ignored(self, ignore_index),
             label_smoothing=rate("CrossEntropyLoss: label_smoothing", label_smoothing, 1.0),
         )
-        _only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, reduction)
 
 
 class NLLLoss(Loss):
@@ -182,9 +83,9 @@ class NLLLoss(Loss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(
-            weight=_weights("NLLLoss: weight", weight), ignore_index=_ignored(self, ignore_index)
+            weight=weights_of("NLLLoss: weight", weight), ignore_index=ignored(self, ignore_index)
         )
-        _only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, reduction)
 
 
 class BCEWithLogitsLoss(Loss):
@@ -208,9 +109,9 @@ class BCEWithLogitsLoss(Loss):
         reduction: str = "mean",
         pos_weight: float | Sequence[float] | None = None,
     ) -> None:
-        super().__init__(pos_weight=_weights("BCEWithLogitsLoss: pos_weight", pos_weight))
+        super().__init__(pos_weight=weights_of("BCEWithLogitsLoss: pos_weight", pos_weight))
         refuse_unless("BCEWithLogitsLoss: weight", weight, None)
-        _only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, reduction)
 
 
 class MSELoss(Loss):
@@ -228,7 +129,7 @@ class MSELoss(Loss):
         self, size_average: None = None, reduce: None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
-        _only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, reduction)
 
 
 class L1Loss(Loss):
@@ -246,7 +147,7 @@ class L1Loss(Loss):
         self, size_average: None = None, reduce: None = None, reduction: str = "mean"
     ) -> None:
         super().__init__()
-        _only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, reduction)
 
 
 class SmoothL1Loss(Loss):
@@ -270,7 +171,7 @@ class SmoothL1Loss(Loss):
         beta: float = 1.0,
     ) -> None:
         super().__init__(beta=rate("SmoothL1Loss: beta", beta))
-        _only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, reduction)
 
 
 class HuberLoss(Loss):
@@ -288,7 +189,7 @@ class HuberLoss(Loss):
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
         super().__init__(delta=real("HuberLoss: delta", delta, MIN_FLOAT, MAX_FLOAT))
-        _only_mean(self, None, None, reduction)
+        only_mean(self, None, None, reduction)
 
 
 class KLDivLoss(Loss):
@@ -315,8 +216,8 @@ class KLDivLoss(Loss):
     ) -> None:
         super().__init__(reduction=reduction, log_target=log_target)
         if reduction != "batchmean":
-            _only_mean(self, size_average, reduce, reduction)
-        _only_mean(self, size_average, reduce, "mean")
+            only_mean(self, size_average, reduce, reduction)
+        only_mean(self, size_average, reduce, "mean")
         if not isinstance(log_target, bool):
             raise ArgumentError(f"KLDivLoss: log_target needs True or False, got {log_target!r}")
 

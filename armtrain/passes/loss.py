@@ -11,6 +11,7 @@ from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.ops import OpCode, spec_of
 from armtrain.ir.program import Phase, Role, Step, TensorId
 from armtrain.limits import MAX_WEIGHTS, NO_LABEL
+from armtrain.nn.loss_base import plain_loss
 from armtrain.nn.losses import (
     BCEWithLogitsLoss,
     CrossEntropyLoss,
@@ -85,25 +86,37 @@ def _rule(loss: Loss) -> _Rule:
 
 
 def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
-    """Return `loss` if it fits an output of `output_shape`.
+    """Return `loss` if it fits an output of `output_shape`, a subclass without code as its class.
 
     Raises
     ------
     ArgumentError
-        Not a loss.
+        Not a loss, or a subclass with code of its own.
     ShapeError
         Labels for something else than (N, classes).
     """
-    if not isinstance(loss, Loss) or type(loss) not in _RULES:
+    known = plain_loss(loss, _RULES) if isinstance(loss, Loss) else None
+    if known is None:
         *names, last = (f"nn.{kind.__name__}()" for kind in _RULES)
-        raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {type(loss).__name__}")
-    if _RULES[type(loss)].labels and len(output_shape) != 2:
+        raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {_got(loss)}")
+    if _RULES[type(known)].labels and len(output_shape) != 2:
         raise ShapeError(
-            f"{type(loss).__name__} needs logits of shape (N, classes), the network returns "
+            f"{type(known).__name__} needs logits of shape (N, classes), the network returns "
             f"{output_shape}; end it with nn.Flatten() and nn.Linear(..., classes)"
         )
-    _check_features(loss, output_shape)
-    return loss
+    _check_features(known, output_shape)
+    return known
+
+
+def _got(value: object) -> str:
+    """Name what was given instead of a loss, with the way out where there is one."""
+    if isinstance(value, str):
+        return f"{value!r:.80}; nn.parse_loss makes a loss of a text"
+    if isinstance(value, type):
+        return f"the class {value.__name__}; call it, as in nn.{value.__name__}()"
+    kind = type(value)
+    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return f"{home}{kind.__qualname__}"
 
 
 def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
