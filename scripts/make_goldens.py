@@ -1,4 +1,4 @@
-"""Write what PyTorch computes: losses of the golden runs, factors of schedules, values of losses.
+"""Write what PyTorch computes: golden runs, factors of schedules, values of functions and losses.
 
 The runs are computed in float32 and in double, values and gradients of losses in double.
 
@@ -31,13 +31,14 @@ from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noq
 from tests.golden.schedules import LEARNING_RATE, SCHEDULES, TIMES  # noqa: E402
 
 STORED = ROOT / "tests" / "golden" / "losses.json"
+DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
 STORED_ACTIVATIONS = ROOT / "tests" / "golden" / "activations.json"
 
 
-def losses(run: Run, dtype: torch.dtype) -> list[float]:
-    """Return the losses of one run."""
+def train(run: Run, dtype: torch.dtype) -> tuple[list[float], torch.Tensor]:
+    """Return the losses of one run and its last weights, one after the other."""
     model = MODELS[run.model](torch.nn).to(dtype)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -56,7 +57,7 @@ def losses(run: Run, dtype: torch.dtype) -> list[float]:
             torch.nn.utils.clip_grad_value_(model.parameters(), run.clip_value)
         optimizer.step()
         result.append(loss.item())
-    return result
+    return result, torch.nn.utils.parameters_to_vector(model.parameters()).detach().double()
 
 
 def factors(name: str, options: dict[str, Any]) -> list[float]:
@@ -115,14 +116,16 @@ def activation(name: str) -> dict[str, list[float]]:
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
-    found = {
-        name: {"float32": losses(run, torch.float32), "float64": losses(run, torch.float64)}
-        for name, run in RUNS.items()
-    }
+    found, distances = {}, {}
+    for name, run in RUNS.items():
+        (losses, weights), (exact, ends) = train(run, torch.float32), train(run, torch.float64)
+        found[name] = {"float32": losses, "float64": exact}
+        distances[name] = torch.linalg.vector_norm(weights - ends).item()
     found_values = {name: values(case) for name, case in LOSSES.items()}
     activations = {name: activation(name) for name in ACTIVATIONS}
     if "--check" not in argv:
         STORED.write_text(json.dumps(found, indent=1) + "\n")
+        DISTANCES.write_text(json.dumps(distances, indent=1) + "\n")
         schedules = {text: factors(*made) for text, made in SCHEDULES.items()}
         SCHEDULE_FACTORS.write_text(json.dumps(schedules, indent=1) + "\n")
         STORED_VALUES.write_text(json.dumps(found_values) + "\n")

@@ -34,10 +34,13 @@ class Run:
 
 
 _LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
+_MLP, _MOBILE = ("mlp", (24,), 16), ("mobile", (3, 8, 8), 16)
 _MOMENTUM = {"lr": 0.05, "momentum": 0.9}
 _NESTEROV = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}
 _CENTERED = {"lr": 1e-3, "centered": True, "momentum": 0.9, "weight_decay": 1e-3}
 _ACCUMULATED = {"lr": 1e-2, "initial_accumulator_value": 0.1, "weight_decay": 1e-3}
+# Some gradients of a mobile block vanish but for rounding; without a larger eps Adam would make
+# steps of one size of that noise.
 RUNS: dict[str, Run] = {
     "lenet5_sgd_momentum": Run(*_LENET, "SGD", _MOMENTUM),
     "lenet5_adam": Run(*_LENET, "Adam", {"lr": 3e-3}),
@@ -51,6 +54,12 @@ RUNS: dict[str, Run] = {
     "small_resnet_adamw": Run(*_RESNET, "AdamW", {"lr": 1e-3, "betas": (0.8, 0.99)}),
     "small_resnet_rmsprop_centered": Run(*_RESNET, "RMSprop", _CENTERED),
     "small_resnet_adagrad": Run(*_RESNET, "Adagrad", _ACCUMULATED),
+    "mlp_sgd": Run(*_MLP, "SGD", {"lr": 0.05}),
+    "mlp_adam": Run(*_MLP, "Adam", {"lr": 3e-3}),
+    "mlp_adamw": Run(*_MLP, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
+    "mobile_sgd_momentum": Run(*_MOBILE, "SGD", _MOMENTUM),
+    "mobile_adam": Run(*_MOBILE, "Adam", {"lr": 1e-3, "eps": 1e-4}),
+    "mobile_adamw": Run(*_MOBILE, "AdamW", {"lr": 1e-3, "eps": 1e-4, "weight_decay": 0.1}),
 }
 
 
@@ -95,7 +104,45 @@ def small_resnet(nn: Any) -> Any:
     )
 
 
-MODELS = {"lenet5": lenet5, "small_resnet": small_resnet}
+def mlp(nn: Any) -> Any:
+    """Return two hidden layers."""
+    return nn.Sequential(
+        *(nn.Linear(24, 32), nn.ReLU(), nn.Linear(32, 16), nn.Tanh(), nn.Linear(16, CLASSES)),
+    )
+
+
+def mobile(nn: Any) -> Any:
+    """Return inverted residual blocks of MobileNetV2, one with a shortcut."""
+
+    def normed(channels_in: int, channels: int, kernel: int, stride: int, groups: int) -> list[Any]:
+        padding = (kernel - 1) // 2
+        conv = nn.Conv2d(channels_in, channels, kernel, stride, padding, groups=groups, bias=False)
+        return [conv, nn.BatchNorm2d(channels)]
+
+    class Block(nn.Module):  # type: ignore[misc]
+        """Expand, filter each channel, project."""
+
+        def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+            super().__init__()
+            wide = 4 * channels_in
+            self.conv = nn.Sequential(
+                *(*normed(channels_in, wide, 1, 1, 1), nn.ReLU6()),
+                *(*normed(wide, wide, 3, stride, wide), nn.ReLU6()),
+                *normed(wide, channels, 1, 1, 1),
+            )
+            self.kept = stride == 1 and channels_in == channels
+
+        def forward(self, x: Any) -> Any:
+            """Return f(x), or x + f(x) where shapes agree."""
+            return x + self.conv(x) if self.kept else self.conv(x)
+
+    return nn.Sequential(
+        *(*normed(3, 8, 3, 1, 1), nn.ReLU6(), Block(8, 8, 1), Block(8, 12, 2)),
+        *(nn.AvgPool2d(4), nn.Flatten(), nn.Linear(12, CLASSES)),
+    )
+
+
+MODELS = {"lenet5": lenet5, "small_resnet": small_resnet, "mlp": mlp, "mobile": mobile}
 
 
 def initial_weights(name: str, shape: tuple[int, ...]) -> np.ndarray:
