@@ -42,7 +42,7 @@ from armtrain.nn.losses import (
 from armtrain.nn.module import Module
 from armtrain.nn.norm import BatchNorm2d
 from armtrain.nn.parameter import Buffer, Parameter
-from armtrain.nn.pool import AvgPool2d, MaxPool2d
+from armtrain.nn.pool import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
 from armtrain.nn.reshape import Flatten, Identity
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
@@ -51,6 +51,7 @@ __all__ = [
     "ELU",
     "GELU",
     "SELU",
+    "AdaptiveAvgPool2d",
     "AvgPool2d",
     "BCEWithLogitsLoss",
     "BatchNorm2d",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import ClassVar
 
-from armtrain.errors import ArgumentError
+from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
 from armtrain.limits import MAX_POOL_PLACES
 from armtrain.nn.arguments import Rule, pair, refuse_unless
@@ -14,7 +14,7 @@ from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
 
-__all__ = ["AvgPool2d", "MaxPool2d"]
+__all__ = ["AdaptiveAvgPool2d", "AvgPool2d", "MaxPool2d"]
 
 
 def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
@@ -165,3 +165,42 @@ class AvgPool2d(Module):
     def extra_repr(self) -> str:
         """Return the arguments."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AdaptiveAvgPool2d(Module):
+    """Mean over windows of images (N, C, H, W) that give an output of a fixed size.
+
+    Parameters
+    ----------
+    output_size : int or (height, width)
+        The image's sides must be multiples of it: then torch's windows are all of one size.
+    """
+
+    output_size: Pair
+    _rules: ClassVar[Mapping[str, Rule]] = {"output_size": partial(pair, least=1)}
+
+    def __init__(self, output_size: int | Pair) -> None:
+        super().__init__()
+        self._set(output_size=output_size)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of shape (N, C, *output_size).
+
+        Raises
+        ------
+        ShapeError
+            A side is no multiple of the output's.
+        """
+        sides = x.shape[2:]
+        if len(x.shape) != 4 or any(s % o for s, o in zip(sides, self.output_size, strict=True)):
+            raise ShapeError(
+                f"AdaptiveAvgPool2d needs images (N, C, H, W) with sides that are multiples of "
+                f"{self.output_size}, its input has shape {x.shape}; resize or pad the images, or "
+                "use AvgPool2d with a window and a stride that fit"
+            )
+        height, width = (s // o for s, o in zip(sides, self.output_size, strict=True))
+        return x.record(self, AvgPool2d((height, width)).attrs())
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return f"output_size={self.output_size}"

@@ -1,10 +1,10 @@
-"""Multi-layer perceptron."""
+"""Multi-layer perceptrons."""
 
 from __future__ import annotations
 
 from armtrain import nn
 
-__all__ = ["Mlp"]
+__all__ = ["Autoencoder", "Mlp"]
 
 
 class Mlp(nn.Sequential):
@@ -18,4 +18,19 @@ class Mlp(nn.Sequential):
             nn.Linear(512, 512),
             nn.ReLU(),
             nn.Linear(512, 10),
+        )
+
+
+class Autoencoder(nn.Sequential):
+    """784-128-32-128-784 with ReLU between; 209,968 parameters."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            nn.Linear(784, 128),
+            nn.ReLU(),
+            nn.Linear(128, 32),
+            nn.ReLU(),
+            nn.Linear(32, 128),
+            nn.ReLU(),
+            nn.Linear(128, 784),
         )

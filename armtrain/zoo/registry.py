@@ -10,9 +10,11 @@ from types import MappingProxyType
 
 from armtrain import nn, optim
 from armtrain.errors import ArgumentError
+from armtrain.zoo import components
 from armtrain.zoo.lenet import DigitsCnn, LeNet, LeNet5
-from armtrain.zoo.mlp import Mlp
-from armtrain.zoo.resnet import ResNet18
+from armtrain.zoo.mlp import Autoencoder, Mlp
+from armtrain.zoo.mobilenet import MobileNetV2
+from armtrain.zoo.resnet import ResNet18, ResNet18Imagenet
 from armtrain.zoo.vgg import Vgg16
 
 __all__ = ["ENTRIES", "ZooEntry", "entry", "names"]
@@ -31,8 +33,8 @@ class ZooEntry:
         Returns a new network.
     input_shape : tuple of int
         Default shape of one sample.
-    classes : int
-        Columns of the output.
+    output_shape : tuple of int
+        Of one sample; (classes,) where the loss has classes.
     summary : str
     loss, optimizer : callable
         Return the default loss and optimiser.
@@ -41,20 +43,31 @@ class ZooEntry:
     name: str
     build: Callable[[], nn.Module]
     input_shape: tuple[int, ...]
-    classes: int
+    output_shape: tuple[int, ...]
     summary: str
     loss: Callable[[], nn.Loss] = nn.CrossEntropyLoss
     optimizer: Callable[[], optim.Optimizer] = _PLAIN_SGD
 
 
+_IMAGE, _PHOTO = (3, 32, 32), (3, 224, 224)
+_mse = partial(ZooEntry, loss=nn.MSELoss)
 _LIST = (
-    ZooEntry("digits_cnn", DigitsCnn, (1, 8, 8), 10, "two 3x3 convolutions for 8x8 digits"),
-    ZooEntry("lenet", LeNet, (1, 28, 28), 10, "two 5x5 convolutions and one linear layer"),
-    ZooEntry("lenet5", LeNet5, (1, 28, 28), 10, "LeNet-5 with ReLU and average pooling"),
-    ZooEntry("mlp", Mlp, (1, 28, 28), 10, "784-512-512-10"),
-    ZooEntry("resnet18", ResNet18, (3, 32, 32), 10, "ResNet-18 with a 3x3 stem"),
-    ZooEntry("vgg16", Vgg16, (3, 32, 32), 10, "VGG16 without batch norm"),
-    ZooEntry("vgg16_bn", partial(Vgg16, True), (3, 32, 32), 10, "VGG16 with batch norm"),
+    _mse("autoencoder", Autoencoder, (784,), (784,), "784-128-32-128-784, its input is its target"),
+    _mse("conv_s2", components.conv_s2, _PHOTO, (3, 112, 112), "one convolution of stride 2"),
+    ZooEntry("digits_cnn", DigitsCnn, (1, 8, 8), (10,), "two 3x3 convolutions for 8x8 digits"),
+    ZooEntry("lenet", LeNet, (1, 28, 28), (10,), "two 5x5 convolutions and one linear layer"),
+    ZooEntry("lenet5", LeNet5, (1, 28, 28), (10,), "LeNet-5 with ReLU and average pooling"),
+    _mse("linear_150528", components.linear_150528, (150528,), (300,), "one large layer"),
+    ZooEntry("mlp", Mlp, (1, 28, 28), (10,), "784-512-512-10"),
+    ZooEntry("mobilenet_v2", MobileNetV2, (3, 96, 96), (10,), "MobileNetV2 of width 1"),
+    _mse("model_a_conv", components.model_a_conv, _PHOTO, (3, 28, 28), "three convolutions"),
+    _mse("model_a_linear", components.model_a_linear, (784,), (100,), "784-4096-2048-100"),
+    _mse("model_c_conv", components.model_c_conv, _PHOTO, (37632,), "convolution, ReLU, flatten"),
+    _mse("model_c_linear", components.model_c_linear, (150528,), (10,), "150528-10, ReLU, flatten"),
+    ZooEntry("resnet18", ResNet18, _IMAGE, (10,), "ResNet-18 with a 3x3 stem"),
+    ZooEntry("resnet18_imagenet", ResNet18Imagenet, _PHOTO, (1000,), "ResNet-18 of torchvision"),
+    ZooEntry("vgg16", Vgg16, _IMAGE, (10,), "VGG16 without batch norm"),
+    ZooEntry("vgg16_bn", partial(Vgg16, True), _IMAGE, (10,), "VGG16 with batch norm"),
 )
 
 ENTRIES: Mapping[str, ZooEntry] = MappingProxyType({e.name: e for e in _LIST})

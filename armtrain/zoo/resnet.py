@@ -1,10 +1,10 @@
-"""ResNet-18 for 32x32 images (He et al., arXiv 1512.03385)."""
+"""ResNet-18 (He et al., arXiv 1512.03385), for small images and for ImageNet's."""
 
 from __future__ import annotations
 
 from armtrain import nn
 
-__all__ = ["BasicBlock", "ResNet18"]
+__all__ = ["BasicBlock", "ResNet18", "ResNet18Imagenet"]
 
 
 class BasicBlock(nn.Module):
@@ -53,14 +53,34 @@ class ResNet18(nn.Module):
         self.layer2 = _stage(64, 128, 2)
         self.layer3 = _stage(128, 256, 2)
         self.layer4 = _stage(256, 512, 2)
-        self.avgpool = nn.AvgPool2d(4)
+        self.avgpool = nn.AdaptiveAvgPool2d(1)
         self.fc = nn.Linear(512, 10)
 
+    def stem(self, x: nn.Tensor) -> nn.Tensor:
+        """Return what the first stage reads."""
+        return self.relu(self.bn1(self.conv1(x)))
+
     def forward(self, x: nn.Tensor) -> nn.Tensor:
-        """Return logits of shape (N, 10)."""
-        x = self.relu(self.bn1(self.conv1(x)))
-        x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
+        """Return logits of shape (N, classes)."""
+        x = self.layer4(self.layer3(self.layer2(self.layer1(self.stem(x)))))
         return self.fc(self.avgpool(x).flatten(1))
+
+
+class ResNet18Imagenet(ResNet18):
+    """The network for 3x224x224 and 1000 classes: a 7x7 stem and a max-pool.
+
+    11,689,512 parameters, and 9,600 running statistics; torchvision's names.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 7, 2, padding=3, bias=False)
+        self.maxpool = nn.MaxPool2d(3, 2, padding=1)
+        self.fc = nn.Linear(512, 1000)
+
+    def stem(self, x: nn.Tensor) -> nn.Tensor:
+        """Return what the first stage reads."""
+        return self.maxpool(super().stem(x))
 
 
 def _stage(inputs: int, outputs: int, stride: int) -> nn.Sequential:

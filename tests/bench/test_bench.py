@@ -44,6 +44,6 @@ def test_training_step(benchmark: Any, name: str, level: str) -> None:
     engine.initialize()
     generator = np.random.default_rng(0)
     x = generator.normal(size=(BATCH, *entry.input_shape)).astype(np.float32)
-    labels = generator.integers(0, entry.classes, BATCH).astype(np.int32)
+    labels = generator.integers(0, entry.output_shape[0], BATCH).astype(np.int32)
     loss = benchmark.pedantic(engine.train_step, args=(x, labels, BATCH), rounds=3, warmup_rounds=1)
     assert np.isfinite(loss)

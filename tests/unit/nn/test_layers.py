@@ -307,3 +307,14 @@ def test_a_layer_called_again_gets_a_number() -> None:
     graph = nn.trace(Call(function, relu), (4,), 2)
     names = [node.name for node in graph.nodes]
     assert names == ["input", "layers.0", "add", "layers.0#2", "add#2"]
+
+
+def test_adaptive_pooling_is_pooling_by_windows_that_fit() -> None:
+    x = (3, 12, 8)
+    graphs = [nn.trace(net, x, 2) for net in (nn.AdaptiveAvgPool2d((4, 2)), nn.AvgPool2d((3, 4)))]
+    assert [n.attrs for n in graphs[0].nodes] == [n.attrs for n in graphs[1].nodes]
+    assert graphs[0].nodes[-1].shape == (2, 3, 4, 2)
+    with pytest.raises(ShapeError, match=r"multiples of .5, 2.*AvgPool2d"):
+        nn.trace(nn.AdaptiveAvgPool2d((5, 2)), x, 2)
+    with pytest.raises(ShapeError, match="needs images"):
+        nn.trace(nn.AdaptiveAvgPool2d(1), (7,), 2)
