@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
-_BLOCK_BYTES = 1 << 20
-
 
 def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
@@ -76,14 +74,10 @@ def _blocks(column: Column, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     """Yield all rows converted, about a mebibyte at a time."""
     import numpy as np
 
+    from armtrain.data.columns import blocks
     from armtrain.errors import DataError
 
-    row_bytes = column.dtype.itemsize * int(np.prod(column.row_shape))
-    size = max(1, _BLOCK_BYTES // max(1, row_bytes))
-    for first in range(0, column.count, size):
-        rows = np.arange(first, min(first + size, column.count), dtype=np.uint64)
-        raw = np.empty((len(rows), *column.row_shape), column.dtype)
-        column.read(rows, raw)
+    for _, raw in blocks(column):
         if dtype == np.int32 and raw.size and not _fits_int32(raw):
             raise DataError(
                 f"{column.name} has labels from {raw.min()} to {raw.max()}, beyond 32 bits; "

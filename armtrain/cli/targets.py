@@ -52,7 +52,7 @@ _WRITTEN = (
     ("checkpoint", "--checkpoint", False),
 )
 # Where the value has no option in front of it.
-_NAMES = {("convert-data", "data"): "SPEC"}
+_NAMES = {("convert-data", "data"): "SPEC", ("check-data", "data"): "SPEC"}
 # A training may replace the weights that it started from: both are named, one after the other.
 _UPDATES = {("--weights", "--save")}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,15 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.data.columns import ArrayColumn
+from armtrain.data.csv_source import CSV_OPTIONS, open_csv
 from armtrain.data.digits import PARTS, open_digits
+from armtrain.data.findings import Opening
 from armtrain.data.idx import open_idx
+from armtrain.data.images import IMAGE_OPTIONS, open_images
+from armtrain.data.manifest import Manifest, read_manifest
 from armtrain.data.npz import open_npz
+from armtrain.data.options import Option, parse_options, split_options
 from armtrain.data.random import RandomSource, Sampler
-from armtrain.data.source import Source, TableSource
+from armtrain.data.source import Origin, Source, TableSource
 from armtrain.errors import DataError
 from armtrain.limits import MAX_SAMPLES, MAX_UINT64
 
-__all__ = ["FORMS", "Data", "Spec", "open_data", "open_table", "parse_spec"]
+__all__ = ["FORMS", "OPTIONS", "Data", "Spec", "open_data", "open_table", "parse_spec"]
 
 Data = str | tuple[Any, Any] | NDArray[Any] | list[Any] | Source
 """What users may pass: a SPEC, arrays (x, y), an array x for predictions, or an open source."""
@@ -29,19 +35,26 @@ FORMS: tuple[tuple[str, str], ...] = (
     ("digits[:PART]", f"embedded 8x8 digits, fixed 80/20 split; PART is {', '.join(PARTS)}"),
     ("npz:FILE", "arrays x and y of an npz file; uint8 pixels are divided by 255"),
     ("idx:IMAGES,LABELS", "two IDX files (MNIST's format), gzip or plain"),
+    ("csv:FILE?label=COLUMN", "a table, its label a class name or number; or target=COLUMN,..."),
+    ("folder:DIR", "images, a subfolder a class (Pillow, extra images)"),
+    ("manifest:FILE", "data that `armtrain check-data` found good and described in FILE"),
     ("random:[samples=N,seed=S]", f"noise; without samples {_RANDOM_BATCHES} batches"),
 )
 """Forms of a SPEC and what they mean."""
 
+OPTIONS: dict[str, Mapping[str, Option]] = {"csv": CSV_OPTIONS, "folder": IMAGE_OPTIONS}
+"""Options behind the question mark of a SPEC, by its kind."""
+
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed SPEC: `kind`, `paths` of files, `options`."""
+    """A parsed SPEC: `kind`, `paths` of files, `options` and their `text`."""
 
     kind: str
     paths: tuple[str, ...] = ()
     part: str = ""
-    options: dict[str, int] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
 
 
 def parse_spec(text: str) -> Spec:
@@ -55,10 +68,13 @@ def parse_spec(text: str) -> Spec:
     kind, _, rest = text.partition(":")
     if kind == "digits" and (rest or "train") in PARTS:
         return Spec("digits", part=rest or "train")
-    if kind == "npz" and rest:
-        return Spec("npz", (rest,))
+    if kind in ("npz", "manifest") and rest:
+        return Spec(kind, (rest,))
     if kind == "idx" and rest.count(",") == 1 and all(rest.split(",")):
         return Spec("idx", tuple(rest.split(",")))
+    if kind in OPTIONS and rest:
+        path, options = split_options(rest)
+        return Spec(kind, (path,), "", parse_options(text, options, OPTIONS[kind]), options)
     if kind == "random":
         return Spec("random", options=_random_options(text, rest))
     if kind == "digits":
@@ -83,26 +99,71 @@ def _random_options(text: str, rest: str) -> dict[str, int]:
     return options
 
 
-def open_table(spec: Spec) -> TableSource:
+def open_table(spec: Spec, opening: Opening | None = None) -> TableSource:
     """Open data that need no plan to know their shapes (all but `random:`)."""
+    opening = opening or Opening()
+    if spec.kind == "random":
+        raise DataError("random: data have no shape of their own; they exist only under a plan")
+    if spec.kind == "manifest":
+        return _open_manifest(spec.paths[0], opening)
+    return _open_checked(spec, opening, None)
+
+
+def _open_checked(spec: Spec, opening: Opening, origin: Origin | None) -> TableSource:
+    """Open data of any kind that has files."""
     if spec.kind == "digits":
         return open_digits(spec.part)
+    if spec.kind == "csv":
+        return open_csv(spec.paths[0], spec.options, opening)
+    if spec.kind == "folder":
+        return open_images(spec.paths[0], spec.options, opening, origin)
     notes: list[str] = []
     if spec.kind == "npz":
         x, y = open_npz(spec.paths[0], notes)
         return TableSource(spec.paths[0], x, y, tuple(notes))
-    if spec.kind == "idx":
-        images = open_idx(spec.paths[0], notes)
-        try:
-            labels = open_idx(spec.paths[1], notes)
-            return TableSource(",".join(spec.paths), images, labels, tuple(notes))
-        except BaseException:
-            images.close()
-            raise
-    raise DataError("random: data have no shape of their own; they exist only under a plan")
+    images = open_idx(spec.paths[0], notes)
+    try:
+        labels = open_idx(spec.paths[1], notes)
+        return TableSource(",".join(spec.paths), images, labels, tuple(notes))
+    except BaseException:
+        images.close()
+        raise
 
 
-def open_data(data: Data, sample: Sampler, batch_size: int) -> Source:
+def _open_manifest(path: str, opening: Opening) -> TableSource:
+    """Open what a manifest describes, its files compared with it and not checked again."""
+    manifest = read_manifest(path)
+    manifest.check_files(path)
+    options = parse_options(path, manifest.options, OPTIONS.get(manifest.kind, {}))
+    if manifest.bad:
+        options["bad"] = "skip"
+        opening.findings.notes.append(
+            f"{path}: {manifest.bad} bad sample(s) are left out, as armtrain check-data said"
+        )
+    # A validation is told by the training what the classes are; a training by its manifest.
+    opening.like = opening.like or manifest.about
+    spec = Spec(manifest.kind, manifest.paths, manifest.part, options)
+    origin = _origin(manifest) if manifest.facts else None
+    source = _open_checked(spec, opening, origin)
+    if source.count != manifest.samples:
+        source.close()
+        raise DataError(
+            f"{path} says {manifest.samples} samples, its data have {source.count}: run armtrain "
+            "check-data again"
+        )
+    source.trusted_labels = manifest.labels
+    return source
+
+
+def _origin(manifest: Manifest) -> Origin:
+    """Return the samples of a manifest that have a file each."""
+    files = manifest.files
+    return Origin(tuple(f.path for f in files), tuple(f.label for f in files), manifest.facts)
+
+
+def open_data(
+    data: Data, sample: Sampler, batch_size: int, opening: Opening | None = None
+) -> Source:
     """Open whatever the user gave as training, validation or prediction data.
 
     Parameters
@@ -113,11 +174,13 @@ def open_data(data: Data, sample: Sampler, batch_size: int) -> Source:
         The engine's generator of `random:` samples.
     batch_size : int
         Planned batch; `random:` means four of them.
+    opening : Opening, optional
+        What a SPEC is opened for.
     """
     if isinstance(data, str):
         spec = parse_spec(data)
         if spec.kind != "random":
-            return open_table(spec)
+            return open_table(spec, opening)
         count = spec.options.get("samples", _RANDOM_BATCHES * batch_size)
         return RandomSource(sample, count, spec.options.get("seed", 0))
     if isinstance(data, tuple):
