@@ -40,6 +40,7 @@ _READ = (
     ("weights", "--weights", _path),
     ("buffers", "BUFFERS.csv", _path),
     ("check", "--check", _path),
+    ("like", "--like", _path),
 )
 # The third: does the whole file appear at the end, as `atomic_writer` makes it?
 _WRITTEN = (

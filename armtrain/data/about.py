@@ -42,6 +42,21 @@ class About:
         preparation = {"kind": self.kind, **self.preparation}
         return {_CLASSES: _dump(list(self.classes)), _PREPARATION: _dump(preparation)}
 
+    def to_text(self) -> str:
+        """Return the metadata as the text of one JSON object, all ASCII."""
+        return _dump(self.to_metadata())
+
+    @staticmethod
+    def parse(where: str, text: bytes) -> About | None:
+        """Return what `to_text` wrote; raises DataError for anything else."""
+        try:
+            metadata = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise _unusable(where) from error
+        if not isinstance(metadata, dict):
+            raise _unusable(where)
+        return About.from_metadata(where, metadata)
+
     @staticmethod
     def from_metadata(where: str, metadata: Mapping[str, str]) -> About | None:
         """Return what `to_metadata` wrote, None when there is nothing of ours.
@@ -59,6 +74,8 @@ class About:
             kind = preparation.pop("kind")
         except (KeyError, ValueError, RecursionError, AttributeError, TypeError) as error:
             raise _unusable(where) from error
+        if not isinstance(preparation, dict):
+            raise _unusable(where)
         texts = isinstance(classes, list) and all(isinstance(name, str) for name in classes)
         if not texts or len(set(classes)) != len(classes) or not isinstance(kind, str):
             raise _unusable(where)

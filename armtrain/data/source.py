@@ -126,6 +126,8 @@ class TableSource(Closing):
     ----------
     about : About or None
         Class names and preparation, to be kept with the weights.
+    trusted : bool
+        A manifest says that all samples are good.
     trusted_labels : tuple of int
         Smallest and largest label, where a manifest tells; they are not read again then.
     """
@@ -158,6 +160,7 @@ class TableSource(Closing):
         self.notes = notes
         self.about = about
         self.origin = origin
+        self.trusted = False
         self.trusted_labels: tuple[int, ...] = ()
         self._label_advice = label_advice
         self.x = x

@@ -16,7 +16,7 @@ from armtrain.data.findings import Opening
 from armtrain.data.idx import open_idx
 from armtrain.data.images import IMAGE_OPTIONS, open_images
 from armtrain.data.manifest import Manifest, read_manifest
-from armtrain.data.npz import open_npz
+from armtrain.data.npz import open_npz, read_about
 from armtrain.data.options import Option, parse_options, split_options
 from armtrain.data.random import RandomSource, Sampler
 from armtrain.data.source import Origin, Source, TableSource
@@ -120,7 +120,7 @@ def _open_checked(spec: Spec, opening: Opening, origin: Origin | None) -> TableS
     notes: list[str] = []
     if spec.kind == "npz":
         x, y = open_npz(spec.paths[0], notes)
-        return TableSource(spec.paths[0], x, y, tuple(notes))
+        return _alike(TableSource(spec.paths[0], x, y, tuple(notes)), opening)
     images = open_idx(spec.paths[0], notes)
     try:
         labels = open_idx(spec.paths[1], notes)
@@ -128,6 +128,23 @@ def _open_checked(spec: Spec, opening: Opening, origin: Origin | None) -> TableS
     except BaseException:
         images.close()
         raise
+
+
+def _alike(source: TableSource, opening: Opening) -> TableSource:
+    """Add what the npz file keeps of its data; refuse another numbering than the training's."""
+    like = opening.like
+    try:
+        source.about = about = read_about(source.name)
+        if like is not None and about is not None and about.to_text() != like.to_text():
+            raise DataError(
+                f"{source.name} was converted with other class names or another preparation than "
+                "the training's data: convert it with `armtrain convert-data SPEC --like FILE`, "
+                "where FILE is the training's npz file, its manifest or the weights"
+            )
+    except BaseException:
+        source.close()
+        raise
+    return source
 
 
 def _open_manifest(path: str, opening: Opening) -> TableSource:
@@ -151,6 +168,7 @@ def _open_manifest(path: str, opening: Opening) -> TableSource:
             f"{path} says {manifest.samples} samples, its data have {source.count}: run armtrain "
             "check-data again"
         )
+    source.trusted = True
     source.trusted_labels = manifest.labels
     return source
 
