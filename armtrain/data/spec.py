@@ -20,6 +20,7 @@ from armtrain.data.npz import open_npz, read_about
 from armtrain.data.options import Option, parse_options, split_options
 from armtrain.data.random import RandomSource, Sampler
 from armtrain.data.source import Origin, Source, TableSource
+from armtrain.data.wav import WAV_OPTIONS, open_sounds
 from armtrain.errors import DataError
 from armtrain.limits import MAX_SAMPLES, MAX_UINT64
 
@@ -37,12 +38,17 @@ FORMS: tuple[tuple[str, str], ...] = (
     ("idx:IMAGES,LABELS", "two IDX files (MNIST's format), gzip or plain"),
     ("csv:FILE?label=COLUMN", "a table, its label a class name or number; or target=COLUMN,..."),
     ("folder:DIR", "images, a subfolder a class (Pillow, extra images)"),
+    ("wav:DIR", "WAV files, a subfolder a class"),
     ("manifest:FILE", "data that `armtrain check-data` found good and described in FILE"),
     ("random:[samples=N,seed=S]", f"noise; without samples {_RANDOM_BATCHES} batches"),
 )
 """Forms of a SPEC and what they mean."""
 
-OPTIONS: dict[str, Mapping[str, Option]] = {"csv": CSV_OPTIONS, "folder": IMAGE_OPTIONS}
+OPTIONS: dict[str, Mapping[str, Option]] = {
+    "csv": CSV_OPTIONS,
+    "folder": IMAGE_OPTIONS,
+    "wav": WAV_OPTIONS,
+}
 """Options behind the question mark of a SPEC, by its kind."""
 
 
@@ -117,6 +123,8 @@ def _open_checked(spec: Spec, opening: Opening, origin: Origin | None) -> TableS
         return open_csv(spec.paths[0], spec.options, opening)
     if spec.kind == "folder":
         return open_images(spec.paths[0], spec.options, opening, origin)
+    if spec.kind == "wav":
+        return open_sounds(spec.paths[0], spec.options, opening, origin)
     notes: list[str] = []
     if spec.kind == "npz":
         x, y = open_npz(spec.paths[0], notes)

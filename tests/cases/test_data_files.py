@@ -1,11 +1,13 @@
 """Files as people have them: each case has one right answer, which is checked to the digit.
 
-Cases DATA-01 to 06, 09 to 11 and 15: folders, images, tables, compressed IDX files, ranges.
+Cases DATA-01 to 06, 09 to 11, 13 and 15: folders, images, tables, compressed IDX files, sounds,
+ranges.
 """
 
 from __future__ import annotations
 
 import gzip
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +177,22 @@ def test_an_idx_file_that_is_gzip_is_unpacked(tmp_path: Path) -> None:
     with open_table(parse_spec(f"idx:{path},{path}")) as source:
         assert arrays(source)[0].tolist() == [7, 8, 9]
         assert "is compressed" in source.notes[0]
+
+
+@pytest.mark.parametrize("tag", [1, 65534])
+def test_sounds_of_24_bits(tmp_path: Path, tag: int) -> None:
+    samples = bytes.fromhex("FFFF7F 000080 FFFFFF")
+    extra = b"" if tag == 1 else struct.pack("<HHIH14x", 22, 24, 4, 1)
+    form = struct.pack("<HHIIHH", tag, 1, 16_000, 48_000, 3, 24) + extra
+    body = b"WAVE" + b"fmt " + struct.pack("<I", len(form)) + form
+    body += b"data" + struct.pack("<I", len(samples)) + samples + b"\0"
+    (tmp_path / "word").mkdir()
+    (tmp_path / "word" / "1.wav").write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+    with open_table(parse_spec(f"wav:{tmp_path}")) as source:
+        x, _ = arrays(source)
+    want = np.array([8388607 / 8388608, -1, -1 / 8388608], np.float32)
+    assert x.reshape(-1).tobytes() == want.tobytes()
+    np.testing.assert_allclose(want, [0.99999988, -1.0, -1.19e-7], rtol=2e-3)
 
 
 def test_the_stored_rule_of_pixels_is_used_again(tmp_path: Path) -> None:
