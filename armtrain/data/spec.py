@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from armtrain.data.digits import PARTS, open_digits
 from armtrain.data.findings import Opening
 from armtrain.data.idx import open_idx
 from armtrain.data.images import IMAGE_OPTIONS, open_images
+from armtrain.data.items import open_generator, open_items
 from armtrain.data.manifest import Manifest, read_manifest
 from armtrain.data.npz import open_npz, read_about
 from armtrain.data.options import Option, parse_options, split_options
@@ -26,8 +27,9 @@ from armtrain.limits import MAX_SAMPLES, MAX_UINT64
 
 __all__ = ["FORMS", "OPTIONS", "Data", "Spec", "open_data", "open_table", "parse_spec"]
 
-Data = str | tuple[Any, Any] | NDArray[Any] | list[Any] | Source
-"""What users may pass: a SPEC, arrays (x, y), an array x for predictions, or an open source."""
+Data = str | tuple[Any, Any] | NDArray[Any] | list[Any] | Source | Iterable[Any] | Callable[[], Any]
+"""What users may pass: a SPEC, arrays (x, y), an array x for predictions, an open source, an object
+whose `[i]` gives samples, a generator of samples, or a function that returns one of these."""
 
 _RANDOM_BATCHES = 4
 _RANDOM_RANGES = {"samples": (1, MAX_SAMPLES), "seed": (0, MAX_UINT64)}
@@ -195,7 +197,8 @@ def open_data(
     Parameters
     ----------
     data : str, tuple of arrays, array or Source
-        A SPEC, (x, y), x alone (an array or a list), or an open source, which is passed through.
+        A SPEC, (x, y), x alone (an array or a list), an open source, which is passed through, an
+        object with `[i]` and `len()`, an iterable, or a function, which is called once.
     sample : callable
         The engine's generator of `random:` samples.
     batch_size : int
@@ -217,10 +220,24 @@ def open_data(
     if isinstance(data, list) or hasattr(data, "__array__"):
         return TableSource("x alone", ArrayColumn("x", _array("x", data)), None)
     if hasattr(data, "read") and hasattr(data, "check"):
-        return data
+        return cast(Source, data)
+    made = data() if callable(data) else data
+    if made is not data and isinstance(made, str | tuple | np.ndarray):
+        return open_data(made, sample, batch_size, opening)
+    return _open_code(made)
+
+
+def _open_code(data: Any) -> Source:
+    """Open samples that code makes: an object with `[i]` and `len()`, or a generator."""
+    if not isinstance(data, Mapping | Set | bytes | bytearray):
+        if hasattr(data, "__len__") and hasattr(data, "__getitem__"):
+            return open_items(data)
+        if hasattr(data, "__iter__"):
+            return open_generator(data)
     raise DataError(
         f"data of type {type(data).__name__} are unknown; give arrays (x, y), an array x alone for "
-        "predictions, or a SPEC such as 'digits' or 'npz:FILE'"
+        "predictions, a SPEC such as 'digits' or 'npz:FILE', an object whose len() and [i] give "
+        "samples (x, y), or a generator of them"
     )
 
 

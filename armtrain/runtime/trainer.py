@@ -175,7 +175,8 @@ class Trainer:
         train, validation : str, (x, y) or Source
             A SPEC such as 'digits' or 'idx:images.gz,labels.gz', or arrays: x of shape
             (n, *input_shape), uint8 (divided by 255) or floats; y of n integer labels, or of
-            float targets.
+            float targets. Also samples (x, y) from an object with `[i]` and `len()`, or from a
+            generator or a function that returns one; `train` alone sets names of classes.
         epochs : int
             Passes over the data; with `resume` the total of the run, so that a run which was
             interrupted any number of times ends like an uninterrupted one.
