@@ -94,8 +94,11 @@ class Engine:
     def run_steps(self, first: int, last: int, n: int) -> None:
         """Run steps [first, last) of the plan with n samples, for tests and tools."""
 
-    def save_safetensors(self, path: str | PathLike[str]) -> None:
-        """Write weights and buffers under torch's names, crash-safe."""
+    def save_safetensors(self, path: str | PathLike[str], metadata: str | None = None) -> None:
+        """Write weights and buffers under torch's names, crash-safe.
+
+        `metadata` is the text of a JSON object of strings, all of it ASCII.
+        """
 
     def load_safetensors(self, path: str | PathLike[str]) -> None:
         """Read weights and buffers."""

@@ -110,6 +110,10 @@ def describe_schedules() -> str:
 
 def describe_data() -> str:
     """Return what SPEC may be."""
-    from armtrain.data.spec import FORMS
+    from armtrain.data.spec import FORMS, OPTIONS
 
-    return _table("SPEC", FORMS)
+    tables = [_table("SPEC", FORMS)]
+    for kind, options in OPTIONS.items():
+        rows = ((f"{name}=", option.help) for name, option in options.items())
+        tables.append(_table(f"options of {kind}:, as in {kind}:PATH?bad=skip", rows))
+    return "\n\n".join(tables)

@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             print(f"outputs of {count} samples: {args.output}")
         return 0
-    labels = bool(trainer.info["n_classes"])
+    labels, names = bool(trainer.info["n_classes"]), trainer.classes
     values: list[object] = []
     for part in trainer.predict_batches(args.data):
         rows = (
@@ -65,10 +65,13 @@ def run(args: argparse.Namespace) -> int:
             value = row[0] if len(row) == 1 else row
             if args.json:
                 values.append(value)
+            elif names and isinstance(value, int):
+                print(names[value] if value < len(names) else value)
             else:
                 print(value if len(row) == 1 else " ".join(map(str, row)))
     if args.json:
-        print_json({"samples": len(values), "labels" if labels else "outputs": values})
+        classes = {"classes": list(names)} if names else {}
+        print_json({"samples": len(values), "labels" if labels else "outputs": values} | classes)
     return 0
 
 

@@ -40,6 +40,7 @@ _READ = (
     ("weights", "--weights", _path),
     ("buffers", "BUFFERS.csv", _path),
     ("check", "--check", _path),
+    ("like", "--like", _path),
 )
 # The third: does the whole file appear at the end, as `atomic_writer` makes it?
 _WRITTEN = (
@@ -52,7 +53,7 @@ _WRITTEN = (
     ("checkpoint", "--checkpoint", False),
 )
 # Where the value has no option in front of it.
-_NAMES = {("convert-data", "data"): "SPEC"}
+_NAMES = {("convert-data", "data"): "SPEC", ("check-data", "data"): "SPEC"}
 # A training may replace the weights that it started from: both are named, one after the other.
 _UPDATES = {("--weights", "--save")}
 

@@ -7,6 +7,7 @@ would count as memory of the process, and a file that shrinks meanwhile would en
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from math import prod
 from typing import Any, BinaryIO, Protocol
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from armtrain.errors import DataError, StorageError
 
-__all__ = ["ArrayColumn", "Column", "FileColumn", "Rows"]
+__all__ = ["ArrayColumn", "Column", "FileColumn", "Rows", "blocks"]
 
 Rows = NDArray[np.uint64]
 """Sample numbers, shape (n,)."""
@@ -34,6 +35,20 @@ class Column(Protocol):
 
     def close(self) -> None:
         """Release files."""
+
+
+_BLOCK_BYTES = 1 << 20
+
+
+def blocks(column: Column) -> Iterator[tuple[int, NDArray[Any]]]:
+    """Yield all rows in order, about a mebibyte at a time: the first one's number, and the rows."""
+    row_bytes = column.dtype.itemsize * prod(column.row_shape)
+    size = max(1, _BLOCK_BYTES // max(1, row_bytes))
+    for first in range(0, column.count, size):
+        rows = np.arange(first, min(first + size, column.count), dtype=np.uint64)
+        raw = np.empty((len(rows), *column.row_shape), column.dtype)
+        column.read(rows, raw)
+        yield first, raw
 
 
 class ArrayColumn:

@@ -18,6 +18,7 @@ from armtrain.errors import DataError
 __all__ = ["NpzWriter", "parse_npy_header"]
 
 
+_DATE = (1980, 1, 1, 0, 0, 0)
 # What numpy's header parsers raise on damaged headers, old ones through tokenize.
 _MALFORMED = (
     ValueError,
@@ -82,6 +83,10 @@ class NpzWriter(Closing):
         """Write the archive's directory."""
         self._archive.close()
 
+    def add_text(self, member: str, text: str) -> None:
+        """Store a text in UTF-8 as a member that is no array."""
+        self._archive.writestr(zipfile.ZipInfo(member, _DATE), text.encode())
+
     def add(
         self,
         name: str,
@@ -93,7 +98,7 @@ class NpzWriter(Closing):
         head = io.BytesIO()
         fields = {"descr": dtype.str, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(head, fields)
-        info = zipfile.ZipInfo(f"{name}.npy", (1980, 1, 1, 0, 0, 0))
+        info = zipfile.ZipInfo(f"{name}.npy", _DATE)
         info.file_size = head.tell() + prod(shape) * dtype.itemsize
         with self._archive.open(info, "w") as member:
             member.write(head.getvalue())

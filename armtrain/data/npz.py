@@ -13,14 +13,22 @@ import zlib
 from math import prod
 from typing import BinaryIO
 
+from armtrain.data.about import About
 from armtrain.data.columns import Column, FileColumn, read_at
 from armtrain.data.npy import parse_npy_header
 from armtrain.data.unpack import unpack
 from armtrain.errors import DataError, StorageError
 from armtrain.files import explain, open_regular
 
-__all__ = ["open_npz"]
+__all__ = ["ABOUT_MEMBER", "MAX_ABOUT_BYTES", "open_npz", "read_about"]
 
+ABOUT_MEMBER = "about.json"
+"""Member with the metadata that weights get; armtrain-run knows it, too."""
+MAX_ABOUT_BYTES = 1 << 20
+"""RUN_ABOUT_MAX of armtrain-run."""
+
+# What zipfile raises for damaged archives, encrypted members among them.
+_UNUSABLE = (zipfile.BadZipFile, NotImplementedError, EOFError, RuntimeError, zlib.error)
 _HEADER_BYTES = 1 << 16
 _CHUNK = 1 << 18
 
@@ -53,6 +61,35 @@ def open_npz(path: str, notes: list[str]) -> tuple[Column, Column | None]:
             return x, y
     except (zipfile.BadZipFile, NotImplementedError, EOFError) as error:
         raise DataError(f"{path} is no usable npz file ({error}); save it again") from error
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {explain(error)}") from error
+
+
+def read_about(path: str) -> About | None:
+    """Return what `armtrain convert-data` kept of class names and preparation, None without any.
+
+    Raises
+    ------
+    DataError
+        The archive, or what it keeps, is damaged.
+    StorageError
+        The file cannot be read.
+    """
+    name = f"{path}:about"
+    try:
+        with open_regular(path, buffered=True) as file, zipfile.ZipFile(file) as archive:
+            if ABOUT_MEMBER not in archive.namelist():
+                return None
+            size = archive.getinfo(ABOUT_MEMBER).file_size
+            if not 0 < size <= MAX_ABOUT_BYTES:
+                raise DataError(
+                    f"{name} has {size} B, 1 to {MAX_ABOUT_BYTES} are possible; convert the data "
+                    "again"
+                )
+            with archive.open(ABOUT_MEMBER) as member:
+                return About.parse(name, member.read(MAX_ABOUT_BYTES))
+    except _UNUSABLE as error:
+        raise DataError(f"{name} is damaged ({error}); convert the data again") from error
     except OSError as error:
         raise StorageError(f"cannot read {path}: {explain(error)}") from error
 

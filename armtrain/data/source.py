@@ -6,6 +6,7 @@ labels or float32 targets into buffers that the caller owns.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from types import TracebackType
@@ -15,11 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.closing import Closing
+from armtrain.data.about import About
 from armtrain.data.columns import Column, FileColumn, Rows
 from armtrain.data.convert import check_float_dtype, check_label_dtype, read_float32, scan_labels
 from armtrain.errors import DataError, ShapeError
 
-__all__ = ["Expected", "Source", "TableSource", "fits"]
+__all__ = ["Expected", "Origin", "Source", "TableSource", "fits"]
 
 
 @dataclass(frozen=True)
@@ -99,13 +101,68 @@ def _scratch_bytes(column: Column, n: int) -> int:
     return (converted + copied) * n * prod(column.row_shape) * column.dtype.itemsize
 
 
-class TableSource(Closing):
-    """Samples from two columns, inputs and targets; `y` may be missing for predictions."""
+@dataclass(frozen=True)
+class Origin:
+    """Where samples with a file each come from: what a manifest records.
 
-    def __init__(self, name: str, x: Column, y: Column | None, notes: tuple[str, ...] = ()) -> None:
-        """Take over the columns and check that they have equally many rows."""
+    Attributes
+    ----------
+    paths : tuple of str
+    labels : tuple of int
+        Class of each file, -1 without one.
+    facts : mapping
+        What opening found and need not find again.
+    """
+
+    paths: tuple[str, ...]
+    labels: tuple[int, ...]
+    facts: Mapping[str, Any]
+
+
+class TableSource(Closing):
+    """Samples from two columns, inputs and targets; `y` may be missing for predictions.
+
+    Attributes
+    ----------
+    about : About or None
+        Class names and preparation, to be kept with the weights.
+    trusted : bool
+        A manifest says that all samples are good.
+    trusted_labels : tuple of int
+        Smallest and largest label, where a manifest tells; they are not read again then.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        x: Column,
+        y: Column | None,
+        notes: tuple[str, ...] = (),
+        *,
+        about: About | None = None,
+        label_advice: str = "",
+        origin: Origin | None = None,
+    ) -> None:
+        """Take over the columns and check that they have equally many rows.
+
+        Parameters
+        ----------
+        notes : tuple of str
+            Lines for the user.
+        about : About, optional
+            Class names and preparation, to be kept with the weights.
+        label_advice : str
+            What else helps against labels outside their range.
+        origin : Origin, optional
+            Files of the samples, where each has its own.
+        """
         self.name = name
         self.notes = notes
+        self.about = about
+        self.origin = origin
+        self.trusted = False
+        self.trusted_labels: tuple[int, ...] = ()
+        self._label_advice = label_advice
         self.x = x
         self.y = y
         self.count = x.count
@@ -138,10 +195,24 @@ class TableSource(Closing):
         self._labels = bool(expected.n_classes)
         if self._labels:
             check_label_dtype(self.y)
-            scan_labels(self.y, expected.n_classes)
+            self._scan_labels(self.y, expected.n_classes)
         else:
             self._check_shape(self.y, expected.target_shape, "target")
             check_float_dtype(self.y, bytes_allowed=False)
+
+    def _scan_labels(self, y: Column, n_classes: int) -> None:
+        """Read every label once, unless a manifest tells their range; refuse those outside."""
+        if (
+            self.trusted_labels
+            and 0 <= min(self.trusted_labels) <= max(self.trusted_labels) < n_classes
+        ):
+            return
+        try:
+            scan_labels(y, n_classes)
+        except DataError as error:
+            if not self._label_advice:
+                raise
+            raise DataError(f"{error}; {self._label_advice}") from error
 
     def _check_shape(self, column: Column, want: tuple[int, ...], what: str) -> None:
         """Refuse samples of another shape than planned."""

@@ -10,7 +10,7 @@ from zipfile import BadZipFile
 
 from armtrain.errors import DataError, StorageError
 
-__all__ = ["Stream", "unpack"]
+__all__ = ["Stream", "unpack", "write_all"]
 
 _CHUNK = 1 << 18
 
@@ -54,7 +54,7 @@ def unpack(name: str, stream: Stream, limit_bytes: int) -> tuple[BinaryIO, int]:
             chunk = stream.read(min(_CHUNK, limit_bytes + 1 - size))
             if not chunk:
                 break
-            size += _write_all(file, chunk, name)
+            size += write_all(file, chunk, name)
     except (EOFError, zlib.error, ValueError, BadGzipFile, BadZipFile) as error:
         file.close()
         raise DataError(f"{name} is a damaged compressed file ({error}); copy it again") from error
@@ -67,8 +67,8 @@ def unpack(name: str, stream: Stream, limit_bytes: int) -> tuple[BinaryIO, int]:
     return file, size
 
 
-def _write_all(file: BinaryIO, chunk: bytes, name: str) -> int:
-    """Write `chunk`; explain a full disk."""
+def write_all(file: BinaryIO, chunk: bytes | memoryview, name: str) -> int:
+    """Write `chunk` into a temporary file and return its size; explain a full disk."""
     try:
         done = 0
         while done < len(chunk):

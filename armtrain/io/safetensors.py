@@ -1,7 +1,7 @@
 """Reading and writing safetensors files, without trusting a byte of them.
 
 File: 8-byte little-endian header length, a JSON header, then the raw tensors. This writer puts
-names in sorted order, no spaces, no `__metadata__`, pads the header with spaces to a multiple
+names in sorted order, no spaces, pads the header with spaces to a multiple
 of 8 and stores the data in header order, so that equal tensors give equal files; the C engine
 writes the same bytes.
 
@@ -26,7 +26,7 @@ from armtrain.atomic import atomic_writer
 from armtrain.errors import ArgumentError, DataError, StorageError
 from armtrain.files import explain, open_regular
 
-__all__ = ["load_file", "save_file"]
+__all__ = ["load_file", "read_metadata", "save_file"]
 
 MAX_HEADER_BYTES = 100_000_000
 
@@ -138,13 +138,27 @@ def load_file(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
         raise StorageError(f"cannot read {os.fspath(path)}: {explain(error)}") from error
 
 
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the texts of a file's `__metadata__`, by name; raises StorageError as `load_file`."""
+    try:
+        with open_regular(path, buffered=True) as file:
+            size = os.fstat(file.fileno()).st_size
+            header, _ = _read_json(file, size, os.fspath(path))
+    except OSError as error:
+        raise StorageError(f"cannot read {os.fspath(path)}: {explain(error)}") from error
+    metadata = header.get("__metadata__", {})
+    if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
+        raise _bad(os.fspath(path), "its metadata are no texts")
+    return metadata
+
+
 def _bad(path: str, why: str) -> StorageError:
     """Return the refusal of a damaged file."""
     return StorageError(f"{path} is not a usable safetensors file: {why}; copy or save it again")
 
 
-def _read_header(file: BinaryIO, size: int, path: str) -> tuple[list[_Entry], int]:
-    """Return the checked entries and the file offset of the first tensor byte."""
+def _read_json(file: BinaryIO, size: int, path: str) -> tuple[dict[str, Any], int]:
+    """Return the header's object, unchecked, and its length."""
     if size < 8:
         raise _bad(path, f"it has {size} B, the header length alone takes 8 B")
     length = int.from_bytes(file.read(8), "little")
@@ -156,6 +170,12 @@ def _read_header(file: BinaryIO, size: int, path: str) -> tuple[list[_Entry], in
         raise _bad(path, f"its header is not valid JSON ({error})") from error
     if not isinstance(header, dict):
         raise _bad(path, "its header is no JSON object")
+    return header, length
+
+
+def _read_header(file: BinaryIO, size: int, path: str) -> tuple[list[_Entry], int]:
+    """Return the checked entries and the file offset of the first tensor byte."""
+    header, length = _read_json(file, size, path)
     header.pop("__metadata__", None)
     entries = [_entry(path, name, fields) for name, fields in header.items()]
     position = 0

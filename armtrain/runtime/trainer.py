@@ -10,14 +10,10 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from armtrain.data import Source, open_data
+from armtrain.data import Source
+from armtrain.data.about import About
 from armtrain.data.spec import Data
-from armtrain.errors import (
-    ArmtrainError,
-    EngineError,
-    NonFiniteError,
-    ShapeError,
-)
+from armtrain.errors import ArmtrainError, EngineError, NonFiniteError, ShapeError
 from armtrain.files import read_regular
 from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
@@ -40,6 +36,7 @@ from armtrain.runtime.engine import (
 from armtrain.runtime.history import Evaluation, History
 from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
+from armtrain.runtime.opening import about_of_source, about_of_weights, opener
 from armtrain.runtime.progress import Progress
 from armtrain.runtime.room import OPEN_BYTES, buffer_bytes, take_room
 from armtrain.values import integer, truth
@@ -118,11 +115,18 @@ class Trainer:
         program = self.plan.program
         self._expected = expected_of(program, int(self._info["n_classes"]))
         self._buffers = Buffers(self.plan.batch_size, self._expected)
+        self._about: About | None = None
+        self._opened = opener(self._engine, self.plan.batch_size, self._expected)
 
     @property
     def info(self) -> dict[str, Any]:
         """The engine's facts: `kernel_level`, `threads`, `arena_bytes`, ..."""
         return dict(self._info)
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in order of their numbers; empty where the data had none."""
+        return self._about.classes if self._about else ()
 
     @property
     def output_shape(self) -> tuple[int, ...]:
@@ -171,7 +175,8 @@ class Trainer:
         train, validation : str, (x, y) or Source
             A SPEC such as 'digits' or 'idx:images.gz,labels.gz', or arrays: x of shape
             (n, *input_shape), uint8 (divided by 255) or floats; y of n integer labels, or of
-            float targets.
+            float targets. Also samples (x, y) from an object with `[i]` and `len()`, or from a
+            generator or a function that returns one; `train` alone sets names of classes.
         epochs : int
             Passes over the data; with `resume` the total of the run, so that a run which was
             interrupted any number of times ends like an uninterrupted one.
@@ -214,13 +219,16 @@ class Trainer:
         options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule)
         shown = progress_of(progress)
         with ExitStack() as stack:
-            source = self._open(stack, train, targets=True)
-            held_out = None if validation is None else self._open(stack, validation, targets=True)
+            source = stack.enter_context(self._opened(train, True, None))
+            about, held_out = about_of_source(source), None
+            if validation is not None:
+                held_out = stack.enter_context(self._opened(validation, True, about))
             check_smallest_batch(self.plan.program, source.count)
             take_room(engine_module(), self.plan.batch_size, source, held_out)
             for opened in (source, held_out):
                 for note in opened.notes if opened else ():
                     shown.note(f"note: {note}")
+            self._about = about
             loop = TrainingLoop(
                 self._engine,
                 self._shuffle,
@@ -236,7 +244,7 @@ class Trainer:
     def evaluate(self, data: Data) -> Evaluation:
         """Return mean loss and accuracy over data; nothing is trained."""
         with ExitStack() as stack:
-            source = self._open(stack, data, targets=True)
+            source = stack.enter_context(self._opened(data, True, self._about))
             take_room(engine_module(), self.plan.batch_size, source)
             result = evaluate_source(
                 self._engine,
@@ -260,7 +268,7 @@ class Trainer:
             A sample or its output holds a NaN or an infinity; the message names the row.
         """
         with ExitStack() as stack:
-            source = self._open(stack, x, targets=False)
+            source = stack.enter_context(self._opened(x, False, self._about))
             out = np.empty((source.count, *self.output_shape), np.float32)
             first = 0
             for part in predict_source(self._engine, self._buffers, source, self.output_shape):
@@ -271,7 +279,7 @@ class Trainer:
     def predict_batches(self, x: Data) -> Iterator[NDArray[np.float32]]:
         """Yield the outputs batch by batch, for data larger than memory."""
         with ExitStack() as stack:
-            source = self._open(stack, x, targets=False)
+            source = stack.enter_context(self._opened(x, False, self._about))
             yield from predict_source(self._engine, self._buffers, source, self.output_shape)
 
     def step(self, x: Any, y: Any) -> float:
@@ -285,7 +293,7 @@ class Trainer:
             The loss or a weight is not finite.
         """
         with ExitStack() as stack:
-            source = self._open(stack, (x, y), targets=True)
+            source = stack.enter_context(self._opened((x, y), True, None))
             if source.count > self.plan.batch_size:
                 raise ShapeError(
                     f"a batch of {source.count} samples is larger than the planned "
@@ -302,8 +310,12 @@ class Trainer:
                 raise with_row(error, source, rows, arrays, "the batch of this step") from error
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write weights and buffers as a safetensors file with torch's names, crash-safe."""
-        self._engine.save_safetensors(path_of("path", path))
+        """Write weights and buffers as a safetensors file with torch's names, crash-safe.
+
+        Class names and preparation of the training's data are kept in its metadata.
+        """
+        kept = self._about.to_text() if self._about else None
+        self._engine.save_safetensors(path_of("path", path), kept)
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """Read weights and buffers from a safetensors file; all must be there and fit.
@@ -316,7 +328,9 @@ class Trainer:
             It is of another model, damaged, or cannot be read; nothing was changed, unless the
             message says otherwise.
         """
+        about = about_of_weights(path_of("path", path))
         self._engine.load_safetensors(path_of("path", path))
+        self._about = about
 
     def state_dict(self) -> dict[str, NDArray[np.float32]]:
         """Return copies of weights and buffers by torch's names, in torch's layout."""
@@ -380,15 +394,4 @@ class Trainer:
 
     def open(self, data: Data, *, targets: bool = False) -> Source:
         """Return checked data as a context manager, to be passed to the other methods."""
-        targets = truth("targets", targets)
-        source = open_data(data, self._engine.random_sample, self.plan.batch_size)
-        try:
-            source.check(self._expected, targets=targets)
-        except BaseException:
-            source.close()
-            raise
-        return source
-
-    def _open(self, stack: ExitStack, data: Data, *, targets: bool) -> Source:
-        """Open and check data; the stack closes them."""
-        return stack.enter_context(self.open(data, targets=targets))
+        return self._opened(data, truth("targets", targets), self._about)

@@ -59,10 +59,16 @@ static art_status emit_entry(sink *s, const art_engine *engine, uint32_t id, uin
     return emit(s, text, n, err);
 }
 
-static art_status emit_header(sink *s, const art_engine *engine, art_error *err) {
+static art_status emit_header(sink *s, const art_engine *engine, const char *metadata,
+                              art_error *err) {
+    static const char key[] = "\"__metadata__\":";
     uint64_t begin = 0;
-    bool first = true;
+    bool first = metadata == NULL;
     ART_TRY(emit(s, "{", 1, err));
+    if (metadata != NULL) {
+        ART_TRY(emit(s, key, sizeof key - 1, err));
+        ART_TRY(emit(s, metadata, strlen(metadata), err));
+    }
     for (uint32_t id = art_kept_next(engine, SAVED_ROLES, ART_PLAN_NONE); id != ART_PLAN_NONE;
          id = art_kept_next(engine, SAVED_ROLES, id)) {
         ART_TRY(emit(s, ",", first ? 0 : 1, err));
@@ -90,14 +96,19 @@ static art_status save_tensor(art_writer *writer, const art_engine *engine, uint
 }
 
 art_status art_engine_save_safetensors(const art_engine *engine, const char *path, art_error *err) {
+    return art_engine_save_safetensors_with(engine, path, NULL, err);
+}
+
+art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
+                                            const char *metadata, art_error *err) {
     art_writer writer;
     sink count = {.writer = NULL};
     ART_TRY(art_engine_check_ready(engine, err));
-    ART_TRY(emit_header(&count, engine, err));
+    ART_TRY(emit_header(&count, engine, metadata, err));
     ART_TRY(art_writer_open(&writer, path, err));
     sink out = {.writer = &writer};
     ART_TRY(art_writer_put(&writer, &count.bytes, sizeof count.bytes, err));
-    ART_TRY(emit_header(&out, engine, err));
+    ART_TRY(emit_header(&out, engine, metadata, err));
     for (uint32_t id = art_kept_next(engine, SAVED_ROLES, ART_PLAN_NONE); id != ART_PLAN_NONE;
          id = art_kept_next(engine, SAVED_ROLES, id)) {
         ART_TRY(save_tensor(&writer, engine, id, err));

@@ -36,6 +36,10 @@ art_status art_st_data_start(const art_file *file, uint64_t *start, art_error *e
 art_status art_st_walk_header(const art_file *file, uint64_t start, art_st_visit visit,
                               void *context, art_error *err);
 
+/* Bytes [begin, end) of a file are an object of strings, as `__metadata__` is. */
+art_status art_st_check_metadata(const art_file *file, uint64_t begin, uint64_t end,
+                                 art_error *err);
+
 /* Entries cover all bytes after the header exactly once. */
 art_status art_st_check_cover(const art_file *file, uint64_t start, art_error *err);
 

@@ -172,6 +172,18 @@ static art_status skip_metadata(art_json *json, art_error *err) {
     return ART_OK;
 }
 
+art_status art_st_check_metadata(const art_file *file, uint64_t begin, uint64_t end,
+                                 art_error *err) {
+    art_json json;
+    int c;
+    art_json_start(&json, file, begin, end);
+    ART_TRY(skip_metadata(&json, err));
+    ART_TRY(art_json_peek(&json, &c, err));
+    ART_FAIL_IF(c >= 0, err, ART_FILE_FORMAT,
+                "%s: something comes after the last brace of its JSON", file->path);
+    return ART_OK;
+}
+
 static art_status walk(parser *p, art_st_visit visit, void *context, art_error *err) {
     art_st_entry *e = &p->entry;
     unsigned count = 0;

@@ -117,6 +117,10 @@ ART_API art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint
 /* Weights and buffers as a safetensors file (torch's names and layouts), written crash-safe. */
 ART_API art_status art_engine_save_safetensors(const art_engine *engine, const char *path,
                                                art_error *err);
+/* Likewise with `metadata`, a JSON object of strings, as the file's `__metadata__`; NULL for none.
+ */
+ART_API art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
+                                                    const char *metadata, art_error *err);
 ART_API art_status art_engine_load_safetensors(art_engine *engine, const char *path,
                                                art_error *err);
 

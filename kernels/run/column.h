@@ -44,10 +44,19 @@ art_status run_column_integers(const run_column *column, uint64_t first, size_t 
 /* One IDX file. `command` is what to run when it is compressed. */
 art_status run_open_idx(run_column *column, const char *path, const char *command, art_error *err);
 
+/* What `armtrain convert-data` says of class names and preparation: bytes of an archive that become
+ * the metadata of the weights. None where `bytes` is 0. */
+typedef struct run_about {
+    uint64_t offset, bytes;
+    uint32_t crc;
+} run_about;
+
+#define RUN_ABOUT_MAX (1u << 20)
+
 /* The arrays x and y of an npz archive whose members are stored; `has_y` tells whether it has a y.
  * Each column has its own open file. Reads both once as a whole, for their checksums. */
-art_status run_open_npz(run_column *x, run_column *y, bool *has_y, const char *path,
-                        art_error *err);
+art_status run_open_npz(run_column *x, run_column *y, bool *has_y, run_about *about,
+                        const char *path, art_error *err);
 
 /* Shape, type and the offset of the data of an npy array of `bytes` bytes at column->offset. */
 art_status run_parse_npy(run_column *column, uint64_t bytes, art_error *err);

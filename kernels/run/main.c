@@ -124,11 +124,14 @@ static art_status run(const run_options *o, art_error *err) {
     ART_TRY(run_source_open(&loop.train, loop.engine, err));
     if (o->validation != NULL) {
         ART_TRY(run_source_open(&loop.validation, loop.engine, err));
+        ART_TRY(run_check_alike(&loop.train, &loop.validation, err));
     }
     run_catch_signals();
     ART_TRY(run_train(&loop, err));
     if (o->save != NULL && loop.stopped == 0) {
-        ART_TRY(art_engine_save_safetensors(loop.engine, o->save, err));
+        const char *about;
+        ART_TRY(run_source_about(&loop.train, &about, err));
+        ART_TRY(art_engine_save_safetensors_with(loop.engine, o->save, about, err));
         run_note(o, "weights: %s", o->save);
     }
     if (loop.stopped == 0) {

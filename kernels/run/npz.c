@@ -6,6 +6,7 @@
 
 #include "column.h"
 #include "core/crc32.h"
+#include "engine/safetensors.h"
 
 #define END_BYTES 22
 #define END64_BYTES 56
@@ -135,11 +136,16 @@ static bool widen(member *m, const unsigned char *extra, size_t bytes) {
     return !needed;
 }
 
-/* Read the directory entry at *at and move on; *which becomes 0 for x.npy, 1 for y.npy. */
+/* The members that are read, in this order. */
+enum { MEMBER_X, MEMBER_Y, MEMBER_ABOUT, MEMBERS };
+static const char *const member_names[MEMBERS] = {"x.npy", "y.npy", "about.json"};
+
+/* Read the directory entry at *at and move on; *which becomes the member's place in the list. */
 static art_status read_member(const archive *a, uint64_t *at, member *m, unsigned *which,
                               art_error *err) {
     static unsigned char extra[UINT16_MAX];
-    unsigned char p[CENTRAL_BYTES], name[5];
+    unsigned char p[CENTRAL_BYTES];
+    char name[16];
     if (a->end - *at < CENTRAL_BYTES) {
         return damaged(a, "its directory ends too early", err);
     }
@@ -149,11 +155,15 @@ static art_status read_member(const archive *a, uint64_t *at, member *m, unsigne
     if (memcmp(p, "PK\1\2", 4) != 0 || total > a->end - *at) {
         return damaged(a, "its directory is damaged", err);
     }
-    if (name_bytes == sizeof name) {
-        ART_TRY(art_file_read(&a->file, *at + CENTRAL_BYTES, name, sizeof name, err));
-        *which = memcmp(name, "x.npy", 5) == 0 ? 0 : memcmp(name, "y.npy", 5) == 0 ? 1 : 2;
+    if (name_bytes < sizeof name) {
+        ART_TRY(art_file_read(&a->file, *at + CENTRAL_BYTES, name, name_bytes, err));
+        for (unsigned i = 0; i < MEMBERS; i++) {
+            bool same = strlen(member_names[i]) == name_bytes &&
+                        memcmp(name, member_names[i], name_bytes) == 0;
+            *which = same ? i : *which;
+        }
     }
-    if (*which < 2) {
+    if (*which < MEMBERS) {
         m->found = true;
         m->flags = u16(p + 8);
         m->method = u16(p + 10);
@@ -170,19 +180,19 @@ static art_status read_member(const archive *a, uint64_t *at, member *m, unsigne
     return ART_OK;
 }
 
-static art_status find_members(archive *a, member members[2], art_error *err) {
-    memset(members, 0, 2 * sizeof members[0]);
+static art_status find_members(archive *a, member members[MEMBERS], art_error *err) {
+    memset(members, 0, MEMBERS * sizeof members[0]);
     ART_TRY(read_end(a, err));
     uint64_t at = a->begin;
     for (uint64_t i = 0; i < a->members; i++) {
         member m;
-        unsigned which = 2;
+        unsigned which = MEMBERS;
         ART_TRY(read_member(a, &at, &m, &which, err));
-        if (which < 2) {
+        if (which < MEMBERS) {
             members[which] = m;
         }
     }
-    ART_FAIL_IF(!members[0].found, err, ART_DATA,
+    ART_FAIL_IF(!members[MEMBER_X].found, err, ART_DATA,
                 "%s holds no array named x; arrays named x and y are needed: np.savez(file, "
                 "x=images, y=labels)",
                 a->path);
@@ -251,14 +261,33 @@ static art_status open_member(const archive *a, const member *m, char letter, ru
     return status;
 }
 
+/* Nobody uses the text here, but it becomes a part of the weights' header: it must be one. */
+static art_status find_about(const archive *a, const member *m, run_about *about, art_error *err) {
+    run_column column = {.file = a->file};
+    memset(about, 0, sizeof *about);
+    if (!m->found) {
+        return ART_OK;
+    }
+    snprintf(column.name, sizeof column.name, "%.*s:about", (int)sizeof column.name - 8, a->path);
+    ART_FAIL_IF(m->size == 0 || m->size > RUN_ABOUT_MAX, err, ART_DATA,
+                "%s has %llu bytes, 1 to %u are possible; convert the data again", column.name,
+                (unsigned long long)m->size, RUN_ABOUT_MAX);
+    ART_TRY(locate(a, m, &column, err));
+    ART_TRY(check_crc(&column, column.offset, m, err));
+    ART_TRY(art_st_check_metadata(&a->file, column.offset, column.offset + m->size, err));
+    *about = (run_about){.offset = column.offset, .bytes = m->size, .crc = m->crc};
+    return ART_OK;
+}
+
 static art_status open_members(archive *a, run_column *x, run_column *y, bool *has_y,
-                               art_error *err) {
-    member members[2];
+                               run_about *about, art_error *err) {
+    member members[MEMBERS];
     ART_TRY(find_members(a, members, err));
-    ART_TRY(open_member(a, &members[0], 'x', x, err));
-    *has_y = members[1].found;
+    ART_TRY(find_about(a, &members[MEMBER_ABOUT], about, err));
+    ART_TRY(open_member(a, &members[MEMBER_X], 'x', x, err));
+    *has_y = members[MEMBER_Y].found;
     if (*has_y) {
-        art_status status = open_member(a, &members[1], 'y', y, err);
+        art_status status = open_member(a, &members[MEMBER_Y], 'y', y, err);
         if (status != ART_OK) {
             art_file_close(&x->file);
             return status;
@@ -267,11 +296,11 @@ static art_status open_members(archive *a, run_column *x, run_column *y, bool *h
     return ART_OK;
 }
 
-art_status run_open_npz(run_column *x, run_column *y, bool *has_y, const char *path,
-                        art_error *err) {
+art_status run_open_npz(run_column *x, run_column *y, bool *has_y, run_about *about,
+                        const char *path, art_error *err) {
     archive a = {.path = path};
     ART_TRY(art_file_open(&a.file, path, err));
-    art_status status = open_members(&a, x, y, has_y, err);
+    art_status status = open_members(&a, x, y, has_y, about, err);
     art_file_close(&a.file);
     return status;
 }

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "art_limits.h"
+#include "core/crc32.h"
 #include "options.h"
 
 #define RANDOM_BATCHES 4
@@ -199,7 +200,7 @@ static art_status open_columns(run_source *s, art_error *err) {
         ART_TRY(run_open_idx(&s->x, s->spec.first, command, err));
         ART_TRY(run_open_idx(&s->y, s->spec.second, command, err));
     } else {
-        ART_TRY(run_open_npz(&s->x, &s->y, &has_y, s->spec.first, err));
+        ART_TRY(run_open_npz(&s->x, &s->y, &has_y, &s->about, s->spec.first, err));
     }
     s->count = s->x.count;
     ART_FAIL_IF(!has_y, err, ART_DATA, "%s has no targets (y), only inputs: add an array y",
@@ -253,6 +254,30 @@ art_status run_source_open(run_source *s, const art_engine *engine, art_error *e
         run_source_close(s);
     }
     return status;
+}
+
+art_status run_source_about(const run_source *s, const char **text, art_error *err) {
+    static char about[RUN_ABOUT_MAX + 1];
+    *text = NULL;
+    if (s->about.bytes == 0) {
+        return ART_OK;
+    }
+    ART_TRY(art_file_read(&s->x.file, s->about.offset, about, (size_t)s->about.bytes, err));
+    ART_FAIL_IF(art_crc32(0, about, (size_t)s->about.bytes) != s->about.crc, err, ART_IO,
+                "%s was changed while it was read: train again", s->spec.first);
+    about[s->about.bytes] = '\0';
+    *text = about;
+    return ART_OK;
+}
+
+art_status run_check_alike(const run_source *train, const run_source *validation, art_error *err) {
+    const run_about *a = &train->about, *b = &validation->about;
+    bool both = a->bytes != 0 && b->bytes != 0;
+    ART_FAIL_IF(both && (a->bytes != b->bytes || a->crc != b->crc), err, ART_DATA,
+                "%s was converted with other class names or another preparation than %s: convert "
+                "it with `armtrain convert-data SPEC --like %s`",
+                validation->spec.first, train->spec.first, train->spec.first);
+    return ART_OK;
 }
 
 void run_source_close(run_source *s) {

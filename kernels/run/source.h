@@ -20,6 +20,7 @@ typedef struct run_spec {
 typedef struct run_source {
     run_spec spec;
     run_column x, y; /* not of random data */
+    run_about about; /* of npz data */
     uint64_t count;  /* samples */
     float *sample;   /* one sample of random data */
 } run_source;
@@ -29,6 +30,10 @@ bool run_parse_spec(const char *text, run_spec *spec, char *why, size_t why_byte
 
 /* Open the data of source->spec and refuse what does not suit the plan; reads all labels once. */
 art_status run_source_open(run_source *source, const art_engine *engine, art_error *err);
+/* The text for the weights' metadata, NULL where the data have none. It is read anew each time. */
+art_status run_source_about(const run_source *source, const char **text, art_error *err);
+/* Refuse a validation that was converted with other class names or another preparation. */
+art_status run_check_alike(const run_source *train, const run_source *validation, art_error *err);
 void run_source_close(run_source *source);
 
 /* Put sample `row` into place `slot` of a phase's batch: inputs and float targets go to the

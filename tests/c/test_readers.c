@@ -218,16 +218,45 @@ static void zip_end(zip *z, bool wide, const char *comment) {
     write_bytes(in_dir("z"), z->data, z->n);
 }
 
+static run_about about;
+
 static void npz_open(art_status code, const char *part) {
     run_column x, y;
     bool has_y;
-    EXPECT_STATUS(run_open_npz(&x, &y, &has_y, in_dir("z"), &err), code, err, part);
+    EXPECT_STATUS(run_open_npz(&x, &y, &has_y, &about, in_dir("z"), &err), code, err, part);
     if (code == ART_OK) {
         float value;
         EXPECT(has_y && x.count == 2 && y.count == 2);
         EXPECT(run_column_floats(&x, 1, 0, 1, &value, &err) == ART_OK && value == 2.5f);
         art_file_close(&x.file);
         art_file_close(&y.file);
+    }
+}
+
+static void npz_abouts(const unsigned char *x, size_t nx, const unsigned char *y, size_t ny) {
+    static zip z;
+    static const struct {
+        const char *text;
+        size_t bytes;
+        art_status code;
+        const char *part;
+    } texts[] = {
+        {"{\"a\":\"b\"}", 9, ART_OK, ""},
+        {"{}", 2, ART_OK, ""},
+        {"{\"a\":1}", 7, ART_FILE_FORMAT, ""},
+        {"{} x", 4, ART_FILE_FORMAT, "after the last brace"},
+        {"{}\0", 3, ART_FILE_FORMAT, ""},
+        {"[]", 2, ART_FILE_FORMAT, ""},
+        {"", 0, ART_DATA, "1 to 1048576 are possible"},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        memset(&z, 0, sizeof z);
+        zip_add(&z, "x.npy", x, nx, 0, false);
+        zip_add(&z, "about.json", texts[i].text, texts[i].bytes, 0, false);
+        zip_add(&z, "y.npy", y, ny, 0, false);
+        zip_end(&z, false, "");
+        npz_open(texts[i].code, texts[i].part);
+        EXPECT(texts[i].code != ART_OK || about.bytes == texts[i].bytes);
     }
 }
 
@@ -240,6 +269,7 @@ static void npz_files(void) {
                     sizeof values);
     size_t ny = npy(y, 2, "{'descr': '<i8', 'fortran_order': False, 'shape': (2,), }\n", labels,
                     sizeof labels);
+    npz_abouts(x, nx, y, ny);
     for (int wide = 0; wide < 2; wide++) {
         memset(&z, 0, sizeof z);
         zip_add(&z, "other.npy", "?", 1, 8, false);

@@ -87,6 +87,28 @@ static void exact_bytes(void) {
     art_engine_close(other);
 }
 
+/* The metadata come first in the header and change nothing else; who loads them needs them not. */
+static void with_metadata(void) {
+    static const char start[] = "{\"__metadata__\":{\"a\":\"b\"},";
+    static bytes plain;
+    art_error err;
+    read_file(in_dir("w"), &plain);
+    EXPECT_STATUS(art_engine_save_safetensors_with(engine, in_dir("m"), "{\"a\":\"b\"}", &err),
+                  ART_OK, err, "");
+    read_file(in_dir("m"), &file);
+    uint64_t length;
+    memcpy(&length, file.data, 8);
+    EXPECT(length % 8 == 0 && file.n == 8 + length + 716);
+    EXPECT(memcmp(file.data + 8, start, sizeof start - 1) == 0);
+    EXPECT(memcmp(file.data + 8 + sizeof start - 1, header_text + 1, sizeof header_text - 2) == 0);
+    EXPECT(memcmp(file.data + 8 + length, plain.data + plain.n - 716, 716) == 0);
+    EXPECT_STATUS(art_engine_load_safetensors(engine, in_dir("m"), &err), ART_OK, err, "");
+    EXPECT_STATUS(art_engine_save_safetensors_with(engine, in_dir("m"), NULL, &err), ART_OK, err,
+                  "");
+    read_file(in_dir("m"), &file);
+    EXPECT(file.n == plain.n && memcmp(file.data, plain.data, plain.n) == 0);
+}
+
 static void links_and_places(void) {
     art_error err;
     static bytes at_target;
@@ -324,6 +346,7 @@ int main(void) {
     storage_start();
     engine = cnn_engine(4, 1, 4);
     exact_bytes();
+    with_metadata();
     links_and_places();
     other_types();
     freedoms();

@@ -51,7 +51,7 @@ def test_every_verb_has_help_and_json(verb: str, capsys: pytest.CaptureFixture[s
         ([], "VERB"),
         (["fly"], "invalid choice"),
         (["train", "f.plan", "--epochs", "1"], "--data"),
-        (["train", "f.plan", "--data", "csv:f", "--epochs", "1"], "possible are digits"),
+        (["train", "f.plan", "--data", "tsv:f", "--epochs", "1"], "possible are digits"),
         (["train", "f.plan", "--data", "digits", "--epochs", "-1"], "at least 0"),
         (["train", "f.plan", "--data", "digits", "--epochs", "x"], "whole number"),
         (["train", "f.plan", "--data", "digits", "--epochs", "1", "--threads", "0"], "at least 1"),

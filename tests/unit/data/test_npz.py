@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from armtrain.data.npy import NpzWriter
-from armtrain.data.npz import open_npz
+from armtrain.data.npz import open_npz, read_about
 from armtrain.errors import ArmtrainError, DataError, StorageError
 
 
@@ -145,3 +145,34 @@ def test_mutated_files_never_crash(data: st.DataObject) -> None:
             for column in open_npz(file.name, []):
                 if column is not None:
                     whole(column)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "1 to 1048576"),
+        ("{", "damaged"),
+        ("[]", "damaged"),
+        ('{"armtrain.classes":"[]"}', "damaged"),
+        ('{"armtrain.classes":"[]","armtrain.preparation":"[]"}', "damaged"),
+        ('{"armtrain.classes":"[1]","armtrain.preparation":"{\\"kind\\":\\"csv\\"}"}', "damaged"),
+        ('{"armtrain.classes":"[\\"a\\",\\"a\\"]","armtrain.preparation":"{}"}', "damaged"),
+    ],
+)
+def test_damaged_names_of_classes_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "a.npz"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("about.json", text)
+    with pytest.raises(DataError, match=message):
+        read_about(str(path))
+
+
+def test_other_archives_have_no_names(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=np.zeros(2))
+    assert read_about(str(tmp_path / "a.npz")) is None
+    with zipfile.ZipFile(tmp_path / "b.npz", "w") as archive:
+        archive.writestr("about.json", '{"other": "text"}')
+    assert read_about(str(tmp_path / "b.npz")) is None
+    (tmp_path / "c.npz").write_bytes(b"PK")
+    with pytest.raises(DataError, match="damaged"):
+        read_about(str(tmp_path / "c.npz"))

@@ -26,7 +26,15 @@ def count_sampler(seed: int, index: int, x: np.ndarray, target: np.ndarray) -> N
         "idx:a",
         "idx:a,",
         "idx:a,b,c",
-        "csv:f",
+        "csv:",
+        "csv:f?speed=1",
+        "csv:f?label=",
+        "csv:f?label=a&label=b",
+        "csv:f?divide=0",
+        "folder:",
+        "folder:d?size=0x3",
+        "folder:d?channels=2",
+        "manifest:",
         "random:samples=0",
         "random:foo=1",
         "random:samples=x",
@@ -35,7 +43,9 @@ def count_sampler(seed: int, index: int, x: np.ndarray, target: np.ndarray) -> N
     ],
 )
 def test_bad_specs_name_the_possible_ones(text: str) -> None:
-    with pytest.raises(DataError, match=r"possible are|parts of digits|options of random"):
+    with pytest.raises(
+        DataError, match=r"possible are|parts of digits|options of random|is no option|needs"
+    ):
         parse_spec(text)
 
 
