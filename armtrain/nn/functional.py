@@ -66,57 +66,58 @@ def tanh(input: Tensor) -> Tensor:
 
 def sigmoid(input: Tensor) -> Tensor:
     """Return 1 / (1 + e^-x)."""
-    return input.sigmoid()
+    return _traced("sigmoid", input).sigmoid()
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `ReLU6`; `inplace` has no effect."""
-    return input.record(None, ReLU6().attrs())
+    return _traced("relu6", input).record(None, ReLU6(inplace).attrs())
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Return the activation `LeakyReLU`; `inplace` has no effect."""
-    return input.record(None, LeakyReLU(negative_slope).attrs())
+    return _traced("leaky_relu", input).record(None, LeakyReLU(negative_slope, inplace).attrs())
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return the activation `ELU`; `inplace` has no effect."""
-    return input.record(None, ELU(alpha).attrs())
+    return _traced("elu", input).record(None, ELU(alpha, inplace).attrs())
 
 
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `SELU`; `inplace` has no effect."""
-    return input.record(None, SELU().attrs())
+    return _traced("selu", input).record(None, SELU(inplace).attrs())
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `SiLU`; `inplace` has no effect."""
-    return input.record(None, SiLU().attrs())
+    return _traced("silu", input).record(None, SiLU(inplace).attrs())
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `Hardswish`; `inplace` has no effect."""
-    return input.record(None, Hardswish().attrs())
+    return _traced("hardswish", input).record(None, Hardswish(inplace).attrs())
 
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `Hardsigmoid`; `inplace` has no effect."""
-    return input.record(None, Hardsigmoid().attrs())
+    return _traced("hardsigmoid", input).record(None, Hardsigmoid(inplace).attrs())
 
 
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `Mish`; `inplace` has no effect."""
-    return input.record(None, Mish().attrs())
+    return _traced("mish", input).record(None, Mish(inplace).attrs())
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     """Return the activation `GELU`."""
-    return input.record(None, GELU(approximate).attrs())
+    return _traced("gelu", input).record(None, GELU(approximate).attrs())
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """Return the activation `Softplus`."""
-    return input.record(None, Softplus(beta, threshold).attrs())
+    layer = Softplus(beta, threshold)
+    return _traced("softplus", input).record(None, layer.attrs())
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:

@@ -21,7 +21,7 @@ static double ulp_double(double x) {
 }
 
 static void test_float_bounds(void) {
-    double worst_exp = 0.0, worst_tanh = 0.0, worst_expm1 = 0.0, worst_log1p = 0.0, worst_erf = 0.0;
+    double worst_exp = 0.0, worst_tanh = 0.0, worst_expm1 = 0.0, worst_erf = 0.0;
     for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 1021) {
         float x = art_float_of_bits((uint32_t)bits);
         if (x != x) {
@@ -39,16 +39,12 @@ static void test_float_bounds(void) {
         double m = expm1(fmin((double)x, 0.0)), f = erf((double)x);
         worst_expm1 = fmax(worst_expm1, fabs((double)art_expm1f(x) - m) / ulp_float(m));
         worst_erf = fmax(worst_erf, fabs((double)art_erff(x) - f) / ulp_float(f));
-        if (x >= 0.0f && x <= 1.0f) {
-            double l = log1p((double)x);
-            worst_log1p = fmax(worst_log1p, fabs((double)art_log1pf(x) - l) / ulp_float(l));
-        }
     }
     printf("exp %.3f ulp, tanh %.3f ulp\n", worst_exp, worst_tanh);
-    printf("expm1 %.3f ulp, log1p %.3f ulp, erf %.3f ulp\n", worst_expm1, worst_log1p, worst_erf);
+    printf("expm1 %.3f ulp, erf %.3f ulp\n", worst_expm1, worst_erf);
     EXPECT(worst_exp <= 1.1);
     EXPECT(worst_tanh <= 2.6);
-    EXPECT(worst_expm1 <= 1.2 && worst_log1p <= 2.2 && worst_erf <= 1.4);
+    EXPECT(worst_expm1 <= 1.2 && worst_erf <= 1.4);
 }
 
 static void test_log1p(void) {
@@ -59,7 +55,7 @@ static void test_log1p(void) {
         worst = fmax(worst, fabs((double)art_log1pf(u) - l) / ulp_float(l));
     }
     printf("log1p %.3f ulp\n", worst);
-    EXPECT(worst <= 3.0);
+    EXPECT(worst <= 2.2);
     EXPECT(art_log1pf(0.0f) == 0.0f && isnan(art_log1pf(NAN)));
     EXPECT(fabsf(art_log1pf(1.0f) - 0x1.62e43p-1f) <= 3 * 0x1p-24f);
 }
@@ -91,7 +87,6 @@ static void test_special_values(void) {
     EXPECT(art_tanhf(0x1p-149f) == 0x1p-149f);
     EXPECT(art_expm1f(-INFINITY) == -1.0f && art_expm1f(0.0f) == 0.0f && art_expm1f(1.0f) == 0.0f);
     EXPECT(art_erff(INFINITY) == 1.0f && art_erff(-INFINITY) == -1.0f && signbit(art_erff(-0.0f)));
-    EXPECT(art_log1pf(0.0f) == 0.0f);
     EXPECT(art_log(1.0) == 0.0 && art_log(0.0) == -INFINITY && art_log(INFINITY) == INFINITY);
     EXPECT(isnan(art_log(-1.0)) && isnan(art_log(NAN)));
     EXPECT(art_sin(0.0) == 0.0 && art_cos(0.0) == 1.0);

@@ -278,6 +278,22 @@ def test_activation_functions_record_what_their_layers_record(
 
 
 @pytest.mark.parametrize(
+    "name",
+    [n for n in functional.__all__ if not n.endswith("2d")],
+)
+def test_functions_refuse_arrays(name: str) -> None:
+    with pytest.raises(ShapeError, match=f"functional.{name} was called with ndarray"):
+        getattr(F, name)(np.zeros(3))
+
+
+@pytest.mark.parametrize("name", ["relu6", "leaky_relu", "elu", "selu", "silu", "mish"])
+def test_functions_take_true_or_false_for_inplace(name: str) -> None:
+    net = Call(lambda x: getattr(F, name)(x, inplace="no"))
+    with pytest.raises(ArgumentError, match="inplace needs True or False, got 'no'"):
+        nn.trace(net, (3,), 2)
+
+
+@pytest.mark.parametrize(
     ("make", "message"),
     [
         (lambda: nn.LeakyReLU(-0.1), "negative_slope needs a finite number from 0"),
