@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 Pair: TypeAlias = tuple[int, int]
-"""(height, width)."""
+"""(height, width); what works on sequences (`sides` 1) sees images of height 1."""
 
 
 class NodeKind(StrEnum):
@@ -98,6 +98,7 @@ class Conv2dAttrs:
     padding: Pair
     dilation: Pair
     groups: int
+    sides: int = 2
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class MaxPool2dAttrs:
     stride: Pair
     padding: Pair
     dilation: Pair
+    sides: int = 2
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class AvgPool2dAttrs:
     stride: Pair
     padding: Pair
     count_include_pad: bool
+    sides: int = 2
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,7 @@ class BatchNorm2dAttrs:
     eps: float
     momentum: float
     training: bool
+    sides: int = 2
 
 
 @dataclass(frozen=True)

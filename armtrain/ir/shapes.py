@@ -29,21 +29,37 @@ def window_output(size: int, kernel: int, stride: int, padding: int, dilation: i
     return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
-def _image(what: str, shape: Shape) -> Shape:
-    """Return `shape` if it is (N, C, H, W)."""
-    if len(shape) != 4:
-        raise ShapeError(
-            f"{what} needs images of shape (N, C, H, W), its input has shape {shape}; "
-            "give input_shape=(channels, height, width) and flatten only after it"
-        )
-    return shape
+_NEEDED = {
+    1: (
+        "sequences of shape (N, C, L)",
+        "give input_shape=(channels, length) and flatten only after it",
+    ),
+    2: (
+        "images of shape (N, C, H, W)",
+        "give input_shape=(channels, height, width) and flatten only after it",
+    ),
+}
+"""Sides -> what a layer works on."""
+
+
+def _image(what: str, shape: Shape, sides: int) -> Shape:
+    """Return `shape` if it is (N, C, H, W), that of sequences (N, C, L) as (N, C, 1, L)."""
+    if len(shape) != 2 + sides:
+        needed, advice = _NEEDED[sides]
+        raise ShapeError(f"{what} needs {needed}, its input has shape {shape}; {advice}")
+    return shape if sides == 2 else (*shape[:2], 1, shape[2])
+
+
+def _sized(shape: Shape, channels: int, out: Pair, sides: int) -> Shape:
+    """Return the shape of a value with other channels and sides."""
+    return (shape[0], channels, *out[2 - sides :])
 
 
 def _check_image(what: str, shape: Shape) -> None:
     """Refuse images with more pixels than kernels count."""
-    if len(shape) != 4:
+    if len(shape) < 3:
         return
-    rows, places = shape[0] * shape[2] * shape[3], max(shape[2:])
+    rows, places = shape[0] * prod(shape[2:]), max(shape[2:])
     if rows > MAX_ROWS or places > MAX_SIDE:
         raise ShapeError(
             f"{what}: a value of shape {shape} has {rows:,d} pixels in all images and sides up to "
@@ -87,30 +103,30 @@ def _linear(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) ->
 
 def _conv2d(what: str, inputs: tuple[Shape, ...], attrs: Conv2dAttrs, params: Params) -> Shape:
     """(N, C, H, W) to (N, O, P, Q)."""
-    shape, weight = _image(what, inputs[0]), params["weight"]
+    shape, weight = _image(what, inputs[0], attrs.sides), params["weight"]
     channels = weight[1] * attrs.groups
     if shape[1] != channels:
         raise ShapeError(
-            f"{what} expects {channels} channels, its input has shape {shape}; "
-            f"write nn.Conv2d({shape[1]}, {weight[0]}, ...)"
+            f"{what} expects {channels} channels, its input has shape {inputs[0]}; "
+            f"write nn.Conv{attrs.sides}d({shape[1]}, {weight[0]}, ...)"
         )
-    kernel = (weight[2], weight[3])
+    kernel = (1, weight[2]) if attrs.sides == 1 else (weight[2], weight[3])
     out = _sliding(what, shape, kernel, attrs.stride, attrs.padding, attrs.dilation)
-    return shape[0], weight[0], *out
+    return _sized(shape, weight[0], out, attrs.sides)
 
 
 def _maxpool(what: str, inputs: tuple[Shape, ...], attrs: MaxPool2dAttrs, params: Params) -> Shape:
     """Window maximum."""
-    shape = _image(what, inputs[0])
+    shape = _image(what, inputs[0], attrs.sides)
     out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, attrs.dilation)
     axes = zip(shape[2:], attrs.stride, attrs.padding, attrs.dilation, strict=True)
     if any(_misses_image(*axis) for axis in axes):
         raise ShapeError(
             f"{what}: a window of {attrs.kernel} with padding {attrs.padding} and dilation "
-            f"{attrs.dilation} steps over the whole input of shape {shape}, so its maximum would "
-            "be minus infinity; use a smaller dilation or padding=0"
+            f"{attrs.dilation} steps over the whole input of shape {inputs[0]}, so its maximum "
+            "would be minus infinity; use a smaller dilation or padding=0"
         )
-    return shape[0], shape[1], *out
+    return _sized(shape, shape[1], out, attrs.sides)
 
 
 def _misses_image(size: int, stride: int, padding: int, dilation: int) -> bool:
@@ -124,23 +140,25 @@ def _misses_image(size: int, stride: int, padding: int, dilation: int) -> bool:
 
 def _avgpool(what: str, inputs: tuple[Shape, ...], attrs: AvgPool2dAttrs, params: Params) -> Shape:
     """Window mean."""
-    shape = _image(what, inputs[0])
+    shape = _image(what, inputs[0], attrs.sides)
     out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, (1, 1))
-    return shape[0], shape[1], *out
+    return _sized(shape, shape[1], out, attrs.sides)
 
 
 def _batchnorm(
     what: str, inputs: tuple[Shape, ...], attrs: BatchNorm2dAttrs, params: Params
 ) -> Shape:
     """Return the same shape."""
-    shape = _image(what, inputs[0])
+    shape = inputs[0]
+    if attrs.sides == 2 or len(shape) != 2:
+        _image(what, shape, attrs.sides)
     for slot, dims in params.items():
         if dims != (shape[1],):
             raise ShapeError(
                 f"{what}: {slot} has {dims[0]} channels, the input has shape {shape}; "
-                f"write nn.BatchNorm2d({shape[1]})"
+                f"write nn.BatchNorm{attrs.sides}d({shape[1]})"
             )
-    if attrs.training and shape[0] * shape[2] * shape[3] == 1:
+    if attrs.training and shape[0] * prod(shape[2:]) == 1:
         raise ShapeError(
             f"{what} cannot train on one value per channel (input shape {shape}): the variance "
             "of one value is undefined; use batch_size >= 2 or call .eval() on the layer"

@@ -24,7 +24,7 @@ from armtrain.nn.activation import (
     Tanh,
 )
 from armtrain.nn.container import ModuleList, Sequential
-from armtrain.nn.conv import Conv2d
+from armtrain.nn.conv import Conv1d, Conv2d
 from armtrain.nn.dropout import Dropout
 from armtrain.nn.linear import Linear
 from armtrain.nn.losses import (
@@ -40,9 +40,16 @@ from armtrain.nn.losses import (
     parse_loss,
 )
 from armtrain.nn.module import Module
-from armtrain.nn.norm import BatchNorm2d
+from armtrain.nn.norm import BatchNorm1d, BatchNorm2d
 from armtrain.nn.parameter import Buffer, Parameter
-from armtrain.nn.pool import AdaptiveAvgPool2d, AvgPool2d, MaxPool2d
+from armtrain.nn.pool import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AvgPool1d,
+    AvgPool2d,
+    MaxPool1d,
+    MaxPool2d,
+)
 from armtrain.nn.reshape import Flatten, Identity
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
@@ -51,11 +58,15 @@ __all__ = [
     "ELU",
     "GELU",
     "SELU",
+    "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
+    "AvgPool1d",
     "AvgPool2d",
     "BCEWithLogitsLoss",
+    "BatchNorm1d",
     "BatchNorm2d",
     "Buffer",
+    "Conv1d",
     "Conv2d",
     "CrossEntropyLoss",
     "Dropout",
@@ -70,6 +81,7 @@ __all__ = [
     "Linear",
     "Loss",
     "MSELoss",
+    "MaxPool1d",
     "MaxPool2d",
     "Mish",
     "Module",

@@ -10,7 +10,16 @@ from armtrain.ir.graph import Pair
 from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_WINDOW, MIN_FLOAT
 from armtrain.values import as_integer, integer, real
 
-__all__ = ["Rule", "pair", "positive", "rate", "refuse_unless", "refuse_unlike"]
+__all__ = [
+    "Rule",
+    "as_pair",
+    "pair",
+    "positive",
+    "rate",
+    "refuse_unless",
+    "refuse_unlike",
+    "single",
+]
 
 Rule = Callable[[str, Any], object]
 """rule(what, value): the value as a layer keeps it, or an ArgumentError about `what`."""
@@ -38,6 +47,20 @@ def pair(what: str, value: object, least: int) -> Pair:
         f"{what} needs an integer from {least} to {MAX_WINDOW} or a pair (height, width) of them, "
         f"got {value!r}"
     )
+
+
+def single(what: str, value: object, least: int) -> tuple[int]:
+    """Return (length,) of an integer or a tuple of one of at least `least`."""
+    given = tuple(value) if isinstance(value, tuple | list) else (value,)
+    number = as_integer(given[0]) if len(given) == 1 else None
+    if number is not None and _in_window(least, number):
+        return (number,)
+    raise ArgumentError(f"{what} needs an integer from {least} to {MAX_WINDOW}, got {value!r}")
+
+
+def as_pair(sizes: tuple[int, ...], height: int) -> Pair:
+    """Return (height, width) of what is said of one side or of both."""
+    return (sizes[0], sizes[1]) if len(sizes) == 2 else (height, sizes[0])
 
 
 def _in_window(least: int, *numbers: int) -> bool:

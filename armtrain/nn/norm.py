@@ -1,4 +1,4 @@
-"""Batch normalisation over images."""
+"""Batch normalisation over features, sequences and images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from armtrain.nn.parameter import Buffer, Parameter, constant
 from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
 
-__all__ = ["BatchNorm2d"]
+__all__ = ["BatchNorm1d", "BatchNorm2d"]
 
 
 def _share(what: str, value: object) -> float:
@@ -26,33 +26,15 @@ def _share(what: str, value: object) -> float:
     return rate(what, value, 1.0)
 
 
-class BatchNorm2d(Module):
-    """Normalisation of every channel of (N, C, H, W) over N, H and W.
-
-    A training step normalises with the batch's mean and variance (divided by the count) and moves
-    `running_mean` and `running_var` (divided by the count less one) towards them by `momentum`.
-    After `eval()` training steps normalise with the running statistics and leave them alone.
-    Evaluation and prediction always use the running ones, if there are any.
-
-    Parameters
-    ----------
-    num_features : int
-        Channels.
-    eps : float
-        Added to the variance.
-    momentum : float
-        Weight of the new value in the running statistics.
-    affine : bool
-        Whether there are `weight` (at first 1) and `bias` (at first 0).
-    track_running_stats : bool
-        Whether there are running statistics; without them evaluation uses the batch's own.
-    """
+class _BatchNorm(Module):
+    """What batch normalisation over one side and over two have in common."""
 
     num_features: int
     eps: float
     momentum: float
     affine: bool
     track_running_stats: bool
+    _sides: ClassVar[int]
     _rules: ClassVar[Mapping[str, Rule]] = {
         "num_features": positive,
         "eps": rate,
@@ -81,11 +63,12 @@ class BatchNorm2d(Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of the input's shape."""
         training = self.training or not self.track_running_stats
-        attrs = BatchNorm2dAttrs(self.eps, self.momentum, training)
+        attrs = BatchNorm2dAttrs(self.eps, self.momentum, training, self._sides)
         slots = ("weight", "bias", "running_mean", "running_var")
         members = {slot: getattr(self, slot) for slot in slots}
         for slot, member in members.items():
-            refuse_unlike(f"BatchNorm2d({self.num_features})", slot, member, (self.num_features,))
+            what = f"{type(self).__name__}({self.num_features})"
+            refuse_unlike(what, slot, member, (self.num_features,))
         return x.record(self, attrs, members)
 
     def extra_repr(self) -> str:
@@ -94,3 +77,43 @@ class BatchNorm2d(Module):
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, "
             f"affine={self.affine}, track_running_stats={self.track_running_stats}"
         )
+
+
+class BatchNorm2d(_BatchNorm):
+    """Normalisation of every channel of images (N, C, H, W) over N, H and W.
+
+    A training step normalises with the batch's mean and variance (divided by the count) and moves
+    `running_mean` and `running_var` (divided by the count less one) towards them by `momentum`.
+    After `eval()` training steps normalise with the running statistics and leave them alone.
+    Evaluation and prediction always use the running ones, if there are any.
+
+    Parameters
+    ----------
+    num_features : int
+        Channels.
+    eps : float
+        Added to the variance.
+    momentum : float
+        Weight of the new value in the running statistics.
+    affine : bool
+        Whether there are `weight` (at first 1) and `bias` (at first 0).
+    track_running_stats : bool
+        Whether there are running statistics; without them evaluation uses the batch's own.
+    """
+
+    _sides = 2
+
+
+class BatchNorm1d(_BatchNorm):
+    """Normalisation of every feature of (N, C) over N, or channel of (N, C, L) over N and L.
+
+    Statistics, modes and arguments are those of `BatchNorm2d`.
+
+    Parameters
+    ----------
+    num_features : int
+    eps, momentum : float
+    affine, track_running_stats : bool
+    """
+
+    _sides = 1

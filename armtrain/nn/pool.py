@@ -1,23 +1,31 @@
-"""Pooling over images."""
+"""Pooling over sequences and images."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
+from math import prod
 from typing import ClassVar
 
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
 from armtrain.limits import MAX_POOL_PLACES
-from armtrain.nn.arguments import Rule, pair, refuse_unless
+from armtrain.nn.arguments import Rule, as_pair, pair, refuse_unless, single
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
 
-__all__ = ["AdaptiveAvgPool2d", "AvgPool2d", "MaxPool2d"]
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "MaxPool1d",
+    "MaxPool2d",
+]
 
 
-def _check_padding(layer: str, padding: Pair, reach: Pair) -> None:
+def _check_padding(layer: str, padding: tuple[int, ...], reach: tuple[int, ...]) -> None:
     """Refuse padding of more than half a window, where a window could lie outside the image."""
     if any(2 * p > r for p, r in zip(padding, reach, strict=True)):
         raise ArgumentError(
@@ -36,15 +44,100 @@ def _no_ceil(what: str, value: object) -> bool:
     return False
 
 
-_WINDOW: Mapping[str, Rule] = {
-    "kernel_size": partial(pair, least=1),
-    "stride": partial(pair, least=1),
-    "padding": partial(pair, least=0),
-    "ceil_mode": _no_ceil,
-}
+def _window(sizes: Callable[..., object]) -> dict[str, Rule]:
+    """Return the rules of a window's arguments; `sizes` makes one number for each side."""
+    return {
+        "kernel_size": partial(sizes, least=1),
+        "stride": partial(sizes, least=1),
+        "padding": partial(sizes, least=0),
+        "ceil_mode": _no_ceil,
+    }
 
 
-class MaxPool2d(Module):
+def _max_rules(sizes: Callable[..., object]) -> dict[str, Rule]:
+    """Return the rules of a maximum's arguments."""
+    return {
+        **_window(sizes),
+        "dilation": partial(sizes, least=1),
+        "return_indices": partial(refuse_unless, only=False),
+    }
+
+
+class _MaxPool(Module):
+    """What maxima over one side and over two have in common."""
+
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int, ...],
+        stride: int | tuple[int, ...] | None = None,
+        padding: int | tuple[int, ...] = 0,
+        dilation: int | tuple[int, ...] = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self._set(kernel_size=kernel_size, stride=kernel_size if stride is None else stride)
+        self._set(padding=padding, dilation=dilation)
+        self._set(return_indices=return_indices, ceil_mode=ceil_mode)
+        self._check()
+
+    def _check(self) -> None:
+        """Refuse arguments that do not go together."""
+        what = type(self).__name__
+        if prod(self.kernel_size) > MAX_POOL_PLACES:
+            raise ArgumentError(
+                f"{what}: a window of {self.kernel_size} has more than {MAX_POOL_PLACES} "
+                "pixels, whose places one byte cannot number; pool twice"
+            )
+        _check_padding(what, self.padding, self.kernel_size)
+
+    def attrs(self) -> MaxPool2dAttrs:
+        """Return what the layer computes."""
+        self._check()
+        return MaxPool2dAttrs(
+            as_pair(self.kernel_size, 1),
+            as_pair(self.stride, 1),
+            as_pair(self.padding, 0),
+            as_pair(self.dilation, 1),
+            len(self.kernel_size),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value with other sides."""
+        return x.record(self, self.attrs())
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """Maximum over windows of sequences (N, C, L).
+
+    Parameters
+    ----------
+    kernel_size : int
+        At most 255 places.
+    stride : int, optional
+        `kernel_size` if not given.
+    padding, dilation : int
+        Ends count as minus infinity.
+    return_indices, ceil_mode : bool
+        Only False.
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = _max_rules(single)
+
+
+class MaxPool2d(_MaxPool):
     """Maximum over windows of images (N, C, H, W).
 
     Parameters
@@ -59,58 +152,70 @@ class MaxPool2d(Module):
         Only False.
     """
 
-    kernel_size: Pair
-    stride: Pair
-    padding: Pair
-    dilation: Pair
-    _rules: ClassVar[Mapping[str, Rule]] = {
-        **_WINDOW,
-        "dilation": partial(pair, least=1),
-        "return_indices": partial(refuse_unless, only=False),
-    }
+    _rules: ClassVar[Mapping[str, Rule]] = _max_rules(pair)
 
-    def __init__(
-        self,
-        kernel_size: int | Pair,
-        stride: int | Pair | None = None,
-        padding: int | Pair = 0,
-        dilation: int | Pair = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self._set(kernel_size=kernel_size, stride=kernel_size if stride is None else stride)
-        self._set(padding=padding, dilation=dilation)
-        self._set(return_indices=return_indices, ceil_mode=ceil_mode)
-        self._check()
 
-    def _check(self) -> None:
-        """Refuse arguments that do not go together."""
-        if self.kernel_size[0] * self.kernel_size[1] > MAX_POOL_PLACES:
-            raise ArgumentError(
-                f"MaxPool2d: a window of {self.kernel_size} has more than {MAX_POOL_PLACES} "
-                "pixels, whose places one byte cannot number; pool twice"
-            )
-        _check_padding("MaxPool2d", self.padding, self.kernel_size)
+class _AvgPool(Module):
+    """What means over one side and over two have in common."""
 
-    def attrs(self) -> MaxPool2dAttrs:
+    kernel_size: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    count_include_pad: bool
+
+    def attrs(self) -> AvgPool2dAttrs:
         """Return what the layer computes."""
-        self._check()
-        return MaxPool2dAttrs(self.kernel_size, self.stride, self.padding, self.dilation)
+        _check_padding(type(self).__name__, self.padding, self.kernel_size)
+        return AvgPool2dAttrs(
+            as_pair(self.kernel_size, 1),
+            as_pair(self.stride, 1),
+            as_pair(self.padding, 0),
+            self.count_include_pad,
+            len(self.kernel_size),
+        )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a value of shape (N, C, P, Q)."""
+        """Return a value with other sides."""
         return x.record(self, self.attrs())
 
     def extra_repr(self) -> str:
         """Return the arguments."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}"
-        )
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
-class AvgPool2d(Module):
+class AvgPool1d(_AvgPool):
+    """Mean over windows of sequences (N, C, L).
+
+    Parameters
+    ----------
+    kernel_size : int
+    stride : int, optional
+        `kernel_size` if not given.
+    padding : int
+        Zeros.
+    ceil_mode : bool
+        Only False.
+    count_include_pad : bool
+        Whether padding counts in the divisor.
+    """
+
+    _rules: ClassVar[Mapping[str, Rule]] = {**_window(single), "count_include_pad": truth}
+
+    def __init__(
+        self,
+        kernel_size: int | tuple[int],
+        stride: int | tuple[int] | None = None,
+        padding: int | tuple[int] = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        super().__init__()
+        self._set(kernel_size=kernel_size, stride=kernel_size if stride is None else stride)
+        self._set(padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
+        _check_padding("AvgPool1d", self.padding, self.kernel_size)
+
+
+class AvgPool2d(_AvgPool):
     """Mean over windows of images (N, C, H, W).
 
     Parameters
@@ -128,12 +233,8 @@ class AvgPool2d(Module):
         Only None.
     """
 
-    kernel_size: Pair
-    stride: Pair
-    padding: Pair
-    count_include_pad: bool
     _rules: ClassVar[Mapping[str, Rule]] = {
-        **_WINDOW,
+        **_window(pair),
         "count_include_pad": truth,
         "divisor_override": partial(refuse_unless, only=None),
     }
@@ -153,21 +254,62 @@ class AvgPool2d(Module):
         self._set(divisor_override=divisor_override)
         _check_padding("AvgPool2d", self.padding, self.kernel_size)
 
-    def attrs(self) -> AvgPool2dAttrs:
-        """Return what the layer computes."""
-        _check_padding("AvgPool2d", self.padding, self.kernel_size)
-        return AvgPool2dAttrs(self.kernel_size, self.stride, self.padding, self.count_include_pad)
+
+class _AdaptiveAvgPool(Module):
+    """What means of a fixed number of windows have in common."""
+
+    output_size: tuple[int, ...]
+    _sides: ClassVar[int]
+
+    def __init__(self, output_size: int | tuple[int, ...]) -> None:
+        super().__init__()
+        self._set(output_size=output_size)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return a value of shape (N, C, P, Q)."""
-        return x.record(self, self.attrs())
+        """Return a value with sides `output_size`.
+
+        Raises
+        ------
+        ShapeError
+            A side is no multiple of the output's.
+        """
+        sides = x.shape[2:]
+        if len(sides) != self._sides or any(
+            s % o for s, o in zip(sides, self.output_size, strict=True)
+        ):
+            of = (
+                "sequences (N, C, L) with a length"
+                if self._sides == 1
+                else ("images (N, C, H, W) with sides")
+            )
+            raise ShapeError(
+                f"{type(self).__name__} needs {of} that are multiples of {self.output_size}, its "
+                f"input has shape {x.shape}; resize or pad the input, or use "
+                f"AvgPool{self._sides}d with a window and a stride that fit"
+            )
+        window = tuple(s // o for s, o in zip(sides, self.output_size, strict=True))
+        pool = AvgPool1d(window[0]) if len(window) == 1 else AvgPool2d((window[0], window[1]))
+        return x.record(self, pool.attrs())
 
     def extra_repr(self) -> str:
         """Return the arguments."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return f"output_size={self.output_size}"
 
 
-class AdaptiveAvgPool2d(Module):
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """Mean over windows of sequences (N, C, L) that give an output of a fixed length.
+
+    Parameters
+    ----------
+    output_size : int
+        The length must be a multiple of it: then torch's windows are all of one size.
+    """
+
+    _sides = 1
+    _rules: ClassVar[Mapping[str, Rule]] = {"output_size": partial(single, least=1)}
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Mean over windows of images (N, C, H, W) that give an output of a fixed size.
 
     Parameters
@@ -176,31 +318,5 @@ class AdaptiveAvgPool2d(Module):
         The image's sides must be multiples of it: then torch's windows are all of one size.
     """
 
-    output_size: Pair
+    _sides = 2
     _rules: ClassVar[Mapping[str, Rule]] = {"output_size": partial(pair, least=1)}
-
-    def __init__(self, output_size: int | Pair) -> None:
-        super().__init__()
-        self._set(output_size=output_size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return a value of shape (N, C, *output_size).
-
-        Raises
-        ------
-        ShapeError
-            A side is no multiple of the output's.
-        """
-        sides = x.shape[2:]
-        if len(x.shape) != 4 or any(s % o for s, o in zip(sides, self.output_size, strict=True)):
-            raise ShapeError(
-                f"AdaptiveAvgPool2d needs images (N, C, H, W) with sides that are multiples of "
-                f"{self.output_size}, its input has shape {x.shape}; resize or pad the images, or "
-                "use AvgPool2d with a window and a stride that fit"
-            )
-        height, width = (s // o for s, o in zip(sides, self.output_size, strict=True))
-        return x.record(self, AvgPool2d((height, width)).attrs())
-
-    def extra_repr(self) -> str:
-        """Return the arguments."""
-        return f"output_size={self.output_size}"

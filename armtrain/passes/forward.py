@@ -14,7 +14,7 @@ from armtrain.ir.graph import (
 )
 from armtrain.ir.program import Layout, Phase, Role, Step, TensorId
 from armtrain.passes.emit import Emitter, Place
-from armtrain.passes.layout import Image, value_layout
+from armtrain.passes.layout import Image, image_layout, value_layout
 
 __all__ = ["Forward", "ForwardRule", "emit_forward"]
 
@@ -75,6 +75,16 @@ class Forward:
         dims, layout = self.layout(node_id)
         return self.emitter.view(self.values[node_id], self.name(node_id), dims, layout, self.phase)
 
+    def as_images(self, node_id: int) -> tuple[tuple[int, ...], Layout]:
+        """Return arena dimensions and layout of a value for a step that works on images only."""
+        return image_layout(self.graph.nodes[node_id].shape)
+
+    def images(self, node: Node) -> TensorId:
+        """Return the tensor of the first input's value as images."""
+        source = node.inputs[0]
+        dims, layout = self.as_images(source)
+        return self.emitter.view(self.values[source], self.name(source), dims, layout, self.phase)
+
     def image_layout(self, node_id: int) -> tuple[tuple[int, ...], Layout]:
         """Return arena dimensions and layout of a flattened image, taken as the image it is."""
         order, node = self.orders[node_id], self.graph.nodes[node_id]
@@ -85,10 +95,10 @@ class Forward:
         """Whether the gradient of an input is needed."""
         return self.needs[node.inputs[position]]
 
-    def result(self, node: Node) -> TensorId:
-        """Make the tensor of a node's value."""
+    def result(self, node: Node, made: tuple[tuple[int, ...], Layout] | None = None) -> TensorId:
+        """Make the tensor of a node's value, in other dimensions and layout if they are `made`."""
         role, name = Role.ACTIVATION, self.name(node.id)
-        dims, layout = self.layout(node.id)
+        dims, layout = made or self.layout(node.id)
         if self.phase == Phase.PREDICT and node.id == self.producer(self.graph.output):
             role, name, layout = Role.OUTPUT, "output", self._output_layout(dims)
         tensor = self.emitter.tensor(
@@ -131,6 +141,14 @@ def _drops(attrs: DropoutAttrs, phase: Phase) -> bool:
     return phase == Phase.TRAIN and attrs.training and attrs.p > 0.0
 
 
+def _read_dims(fwd: Forward, node: Node, source: int) -> tuple[int, ...]:
+    """Return the dimensions in which a node reads a value that is the input's bytes."""
+    if node.kind == NodeKind.TO_NCHW:
+        return fwd.layout(0)[0]
+    made = fwd.as_images(source) if node.kind == NodeKind.BATCHNORM2D else fwd.layout(source)
+    return made[0]
+
+
 def _input_dims(fwd: Forward) -> tuple[int, ...]:
     """Return the input's dimensions: flat ones if every step reads it flattened.
 
@@ -138,7 +156,7 @@ def _input_dims(fwd: Forward) -> tuple[int, ...]:
     """
     dims, _ = fwd.layout(0)
     read = [
-        dims if node.kind == NodeKind.TO_NCHW else fwd.layout(source)[0]
+        _read_dims(fwd, node, source)
         for node in fwd.graph.nodes
         if node.kind != NodeKind.INPUT and not fwd.passes_through(node)
         for source in node.inputs

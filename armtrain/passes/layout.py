@@ -1,6 +1,7 @@
 """Arena layouts: channels-last images, and flattening for free.
 
-A value of shape (N, C, H, W) lies in the arena as (N, H, W, C). Flattening it moves nothing: the
+A value of shape (N, C, H, W) lies in the arena as (N, H, W, C), a sequence (N, C, L) like an image
+of height 1. Flattening it moves nothing: the
 features then are in H, W, C order, which element-wise operations ignore and a following linear
 layer folds into the order of its weight's rows. Where features must be in torch's order (a loss
 over classes, a sum with another order, a weight shared by layers that see different orders) a
@@ -10,13 +11,21 @@ over classes, a sum with another order, a weight shared by layers that see diffe
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 from typing import TypeAlias
 
 from armtrain.errors import ShapeError
 from armtrain.ir.graph import Conv2dAttrs, Graph, Node, NodeKind, ToNchwAttrs
 from armtrain.ir.program import Layout
 
-__all__ = ["Image", "feature_order", "param_layout", "settle_layouts", "value_layout"]
+__all__ = [
+    "Image",
+    "feature_order",
+    "image_layout",
+    "param_layout",
+    "settle_layouts",
+    "value_layout",
+]
 
 Image: TypeAlias = tuple[int, int, int] | None
 """(C, H, W) of a flattened image that is in H, W, C order; None for torch's order."""
@@ -28,8 +37,9 @@ def _image_of(node: Node, sources: list[tuple[Node, Image]]) -> Image:
     """Return the feature order of a node's value."""
     if node.kind == NodeKind.FLATTEN:
         shape = sources[0][0].shape
-        moves = len(shape) == 4 and shape[1] > 1 and shape[2] * shape[3] > 1
-        return shape[1:] if moves and len(shape) == 4 else None
+        if len(shape) > 2 and shape[1] > 1 and prod(shape[2:]) > 1:
+            return shape[1], prod(shape[2:-1]), shape[-1]
+        return None
     if node.kind in _ELEMENTWISE or node.kind == NodeKind.ADD:
         return sources[0][1]
     return None
@@ -88,7 +98,9 @@ class _Rewriter:
         """Whether a node's inputs must be in torch's order."""
         if node.kind == NodeKind.ADD:
             return self.orders[inputs[0]] != self.orders[inputs[1]]
-        return node.kind == NodeKind.LINEAR and node.param("weight") in self._contested
+        if node.kind == NodeKind.LINEAR:
+            return node.param("weight") in self._contested
+        return node.kind == NodeKind.BATCHNORM2D
 
     def copy(self, node: Node) -> None:
         """Append a node of the old graph."""
@@ -123,12 +135,23 @@ def value_layout(shape: tuple[int, ...], image: Image) -> tuple[tuple[int, ...],
     if len(shape) == 4:
         n, channels, height, width = shape
         return (n, height, width, channels), Layout(shape, shape, (0, 2, 3, 1))
+    if len(shape) == 3:
+        n, channels, length = shape
+        return (n, 1, length, channels), Layout(shape, (n, channels, 1, length), (0, 2, 3, 1))
     return shape, Layout.plain(shape)
 
 
+def image_layout(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Layout]:
+    """Return arena dimensions and layout of a value as images, features (N, C) as single pixels."""
+    if len(shape) > 2:
+        return value_layout(shape, None)
+    n, channels = shape
+    return (n, 1, 1, channels), Layout(shape, (n, channels, 1, 1), (0, 2, 3, 1))
+
+
 def _conv_layout(shape: tuple[int, ...], groups: int) -> tuple[tuple[int, ...], Layout]:
-    """(O, C/G, KH, KW) lies as (G, KH, KW, C/G, O/G)."""
-    outputs, channels, height, width = shape
+    """(O, C/G, KH, KW) lies as (G, KH, KW, C/G, O/G), (O, C/G, K) as with KH = 1."""
+    outputs, channels, width, height = *shape[:2], shape[-1], prod(shape[2:-1])
     view = (groups, outputs // groups, channels, height, width)
     dims = (groups, height, width, channels, outputs // groups)
     return dims, Layout(shape, view, (0, 3, 4, 2, 1))

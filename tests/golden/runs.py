@@ -35,6 +35,7 @@ class Run:
 
 _LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
 _MLP, _MOBILE = ("mlp", (24,), 16), ("mobile", (3, 8, 8), 16)
+_SERIES = ("series", (4, 24), 16)
 _MOMENTUM = {"lr": 0.05, "momentum": 0.9}
 _NESTEROV = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}
 _CENTERED = {"lr": 1e-3, "centered": True, "momentum": 0.9, "weight_decay": 1e-3}
@@ -57,6 +58,9 @@ RUNS: dict[str, Run] = {
     "mlp_sgd": Run(*_MLP, "SGD", {"lr": 0.05}),
     "mlp_adam": Run(*_MLP, "Adam", {"lr": 3e-3}),
     "mlp_adamw": Run(*_MLP, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
+    "series_sgd_momentum": Run(*_SERIES, "SGD", _MOMENTUM),
+    "series_adam": Run(*_SERIES, "Adam", {"lr": 3e-3}),
+    "series_adamw": Run(*_SERIES, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
     "mobile_sgd_momentum": Run(*_MOBILE, "SGD", _MOMENTUM),
     "mobile_adam": Run(*_MOBILE, "Adam", {"lr": 1e-3, "eps": 1e-4}),
     "mobile_adamw": Run(*_MOBILE, "AdamW", {"lr": 1e-3, "eps": 1e-4, "weight_decay": 0.1}),
@@ -142,7 +146,23 @@ def mobile(nn: Any) -> Any:
     )
 
 
-MODELS = {"lenet5": lenet5, "small_resnet": small_resnet, "mlp": mlp, "mobile": mobile}
+def series(nn: Any) -> Any:
+    """Return convolutions over sequences, with both shapes that one-sided batch norm takes."""
+    return nn.Sequential(
+        *(nn.Conv1d(4, 8, 5, padding=2), nn.BatchNorm1d(8), nn.ReLU(), nn.MaxPool1d(2)),
+        *(nn.Conv1d(8, 12, 3, stride=2, groups=2, dilation=2), nn.GELU(), nn.AvgPool1d(2)),
+        *(nn.Flatten(), nn.Linear(24, 16, bias=False), nn.BatchNorm1d(16), nn.SiLU()),
+        nn.Linear(16, CLASSES),
+    )
+
+
+MODELS = {
+    "lenet5": lenet5,
+    "small_resnet": small_resnet,
+    "mlp": mlp,
+    "mobile": mobile,
+    "series": series,
+}
 
 
 def initial_weights(name: str, shape: tuple[int, ...]) -> np.ndarray:

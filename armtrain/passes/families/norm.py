@@ -14,12 +14,12 @@ __all__ = ["BACKWARD", "FORWARD"]
 def _batchnorm(fwd: Forward, node: Node, attrs: BatchNorm2dAttrs) -> list[Step]:
     """Batch statistics in training steps, running ones otherwise."""
     slots = {
-        "x": fwd.source(node),
+        "x": fwd.images(node),
         "gamma": fwd.param(node, "weight"),
         "beta": fwd.param(node, "bias"),
         "mean": fwd.param(node, "running_mean"),
         "var": fwd.param(node, "running_var"),
-        "y": fwd.result(node),
+        "y": fwd.result(node, fwd.as_images(node.id)),
     }
     trains = fwd.phase == Phase.TRAIN and attrs.training
     if slots["mean"] is not None and not trains:
@@ -40,16 +40,19 @@ def _batchnorm(fwd: Forward, node: Node, attrs: BatchNorm2dAttrs) -> list[Step]:
 
 def _batchnorm_gradient(back: Backward, node: Node, attrs: BatchNorm2dAttrs) -> None:
     """Parameters and input in one step."""
-    fwd, dx = back.fwd, back.input_gradient(node)
+    fwd, dx = back.fwd, None
+    dims, layout = fwd.as_images(node.id)
+    if fwd.source_needs(node):
+        dx = back.derivative(back.contribution_name(node), dims, layout)
     slots = {
         "dgamma": back.param_gradient(node, "weight"),
         "dbeta": back.param_gradient(node, "bias"),
         "gamma": fwd.param(node, "weight"),
-        "dy": back.gradient(node),
+        "dy": fwd.emitter.view(back.passed(node), f"{fwd.name(node.id)}.grad", dims, layout),
         "dx": dx,
     }
     reads_x = attrs.training or slots["dgamma"] is not None
-    slots["x"] = fwd.source(node) if reads_x else None
+    slots["x"] = fwd.images(node) if reads_x else None
     trains = slots["dgamma"] is not None or slots["dbeta"] is not None
     place = back.place(node, "CG" if trains else "CD")
     if attrs.training:

@@ -334,3 +334,40 @@ def test_adaptive_pooling_is_pooling_by_windows_that_fit() -> None:
         nn.trace(nn.AdaptiveAvgPool2d((5, 2)), x, 2)
     with pytest.raises(ShapeError, match="needs images"):
         nn.trace(nn.AdaptiveAvgPool2d(1), (7,), 2)
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "message"),
+    [
+        (nn.Conv1d(3, 4, 3), (3, 8, 8), "needs sequences of shape .N, C, L."),
+        (nn.Conv2d(3, 4, 3), (3, 8), "needs images of shape .N, C, H, W."),
+        (nn.Conv1d(3, 4, 3), (5, 8), "write nn.Conv1d.5, 4, "),
+        (nn.Conv1d(3, 4, 9), (3, 8), "the window reaches over 1x9 pixels"),
+        (nn.MaxPool1d(2), (3, 8, 8), "needs sequences"),
+        (nn.AvgPool1d(2), (3,), "needs sequences"),
+        (nn.AdaptiveAvgPool1d(3), (3, 8), "sequences .* multiples of .3,"),
+        (nn.BatchNorm1d(3), (3, 8, 8), "needs sequences"),
+        (nn.BatchNorm2d(3), (3, 8), "needs images"),
+        (nn.BatchNorm1d(5), (3, 8), "write nn.BatchNorm1d.3."),
+    ],
+)
+def test_sides_are_refused(layer: nn.Module, shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ShapeError, match=message):
+        nn.trace(layer, shape, 2)
+
+
+def test_layers_of_sequences_have_torch_shapes() -> None:
+    conv = nn.Conv1d(4, 6, 3, groups=2, padding="same")
+    assert conv.weight.shape == (6, 2, 3)
+    assert (conv.kernel_size, conv.stride, conv.padding) == ((3,), (1,), (1,))
+    net = nn.Sequential(conv, nn.BatchNorm1d(6), nn.MaxPool1d(2), nn.AdaptiveAvgPool1d(1))
+    graph = nn.trace(net, (4, 10), 2)
+    shapes = [node.shape for node in graph.nodes]
+    assert shapes == [(2, 4, 10), (2, 6, 10), (2, 6, 10), (2, 6, 5), (2, 6, 1)]
+    with pytest.raises(ArgumentError, match="Conv1d: stride needs an integer from 1"):
+        nn.Conv1d(4, 6, 3, stride=(1, 2))
+
+
+def test_batch_norm_of_one_row_cannot_train() -> None:
+    with pytest.raises(ShapeError, match="cannot train on one value per channel"):
+        nn.trace(nn.BatchNorm1d(3), (3,), 1)
