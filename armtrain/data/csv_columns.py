@@ -148,7 +148,7 @@ class LabelNumbers:
                     f"({', '.join(self.known[:8])}{', ...' if len(self.known) > 8 else ''})"
                 )
             if self.mode == "numbers" and not _WHOLE.fullmatch(label):
-                raise ValueError(f"'{label:.60}' is no whole number, as labels=numbers says")
+                raise ValueError(f"'{label:.60}' is no whole number, as all labels should be")
             found = self._places[label] = len(self._places)
             if found == _MAX_CLASSES:
                 raise DataError(

@@ -160,6 +160,23 @@ def _trained_columns(like: About) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def _agree(name: str, options: dict[str, Any], like: About) -> None:
+    """Refuse options that ask for another preparation than the training's."""
+    trained = like.preparation
+    asked = {
+        "missing=mean": (options.get("missing") == "mean", bool(trained.get("fill"))),
+        "normalize=standard": (options.get("normalize") == "standard", bool(trained.get("mean"))),
+        "divide": (options.get("divide"), trained.get("divide")),
+        "columns": (list(options.get("columns", ())), trained.get("columns")),
+    }
+    for option, (here, there) in asked.items():
+        if here and here != there:
+            raise DataError(
+                f"{name}: {option} is asked for, but the weights were trained without it or with "
+                "another value: leave the option out, or train with it"
+            )
+
+
 class _Reader:
     """One pass over a table."""
 
@@ -178,13 +195,14 @@ class _Reader:
         self._opening = opening
         mark = options.get("decimal") or ("." if table.separator == "," else "")
         self._numbers = Numbers(mark)
-        self._fill = options.get("missing", "refuse") == "mean" or bool(
-            like is not None and like.preparation.get("fill")
-        )
-        known = like.classes if like is not None else ()
-        self._labels = LabelNumbers(
-            f"{table.name}:{options.get('label')}", known, options.get("labels", "")
-        )
+        self._fill = options.get("missing") == "mean"
+        known: tuple[str, ...] = ()
+        mode = options.get("labels", "")
+        if like is not None:
+            _agree(table.name, options, like)
+            self._fill = bool(like.preparation.get("fill"))
+            known, mode = like.classes, mode if like.classes else "numbers"
+        self._labels = LabelNumbers(f"{table.name}:{options.get('label')}", known, mode)
         self._moments = Moments(len(chosen.inputs))
 
     def read(self) -> TableSource:

@@ -129,5 +129,16 @@ class Opening:
     findings: Findings = field(default_factory=Findings)
 
     def like_kind(self, kind: str) -> About | None:
-        """Return what to reuse, None when it is of another kind of data."""
-        return self.like if self.like is not None and self.like.kind == kind else None
+        """Return what to reuse.
+
+        Raises
+        ------
+        DataError
+            It is of another kind of data, whose classes and preparation mean nothing here.
+        """
+        if self.like is not None and self.like.kind != kind:
+            raise DataError(
+                f"these are {kind}: data, but class names and preparation come from "
+                f"{self.like.kind}: data: give the same kind as for the training, or arrays"
+            )
+        return self.like

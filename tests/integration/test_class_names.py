@@ -119,6 +119,8 @@ def test_like_needs_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "keeps no class names" in capsys.readouterr().err
     args = ["convert-data", "csv:test.csv", "--like", "d.npz", "-o", "d.npz"]
     assert main(args) == 2
+    assert main(["convert-data", SPEC, "-o", "train.npz"]) == 0
+    assert main(["convert-data", "npz:d.npz", "--like", "train.npz", "-o", "e.npz"]) == 2
 
 
 def test_names_follow_loading_and_saving(folder: Path) -> None:
