@@ -138,6 +138,12 @@ def _choose(table: Table, options: dict[str, Any], like: About | None, *, target
             f"not be learned: leave it out with drop=#{unnamed[0]}, or give it a name"
         )
     inputs = tuple(places[name] for name in columns)
+    told = [name for name in columns if name == label or name in wanted]
+    if told:
+        raise DataError(
+            f"{table.name}: column '{told[0]}' is to be learned and an input, too, which would "
+            "tell the answer: leave it out of columns="
+        )
     if not inputs:
         raise DataError(f"{table.name} has no column left for the inputs; {there}")
     if label is not None:
@@ -230,14 +236,14 @@ class _Reader:
     def _source(self, x: Spill, y: Spill | None) -> TableSource:
         """Return the source of the rows that were read."""
         about = self._about()
-        inputs = _prepared(x, about.preparation)
-        target: Column | None = None
-        if y is not None and self._chosen.label is not None:
-            places, classes = self._labels.numbers()
+        places, classes = self._labels.numbers()
+        if self._chosen.label is not None:
             about = replace(about, classes=classes)
-            target = Renumbered(y.column(), places)
-        elif y is not None:
-            target = y.column()
+        inputs = _prepared(x, about.preparation)  # owns a file from here on
+        target: Column | None = None
+        if y is not None:
+            labelled = self._chosen.label is not None
+            target = Renumbered(y.column(), places) if labelled else y.column()
         notes = [*self._opening.findings.notes, *self._notes(x, about)]
         advice = "labels=names makes every label a name, numbered in order"
         return TableSource(

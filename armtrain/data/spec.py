@@ -82,6 +82,8 @@ def parse_spec(text: str) -> Spec:
         return Spec("idx", tuple(rest.split(",")))
     if kind in OPTIONS and rest:
         path, options = split_options(rest)
+        if not path:
+            raise DataError(f"'{text}' names no file or folder before its options")
         return Spec(kind, (path,), "", parse_options(text, options, OPTIONS[kind]), options)
     if kind == "random":
         return Spec("random", options=_random_options(text, rest))

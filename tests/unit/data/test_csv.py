@@ -273,3 +273,18 @@ def test_another_kind_of_data_is_refused(table: Path) -> None:
     write(table, "a,l\n1,0\n")
     with pytest.raises(DataError, match=r"these are csv: data, but .* from wav: data"):
         read(table, "label=l", Opening(like=About("wav", ("x",), {})))
+
+
+def test_the_label_is_no_input(table: Path) -> None:
+    write(table, "a,b,l\n1,2,0\n")
+    for options in ("label=l&columns=a,l", "target=l,b&columns=a,b"):
+        with pytest.raises(DataError, match="which would tell the answer"):
+            read(table, options)
+
+
+@pytest.mark.parametrize("label", ["1.5", "-2.25", ".5", "1e3", "2,5"])
+def test_fractions_are_no_classes(table: Path, label: str) -> None:
+    write(table, f"a;l\n1;0\n2;{label}\n")
+    with pytest.raises(DataError, match=r"no names or numbers of classes: .*target="):
+        read(table, "label=l")
+    assert read(table, "label=l&labels=names")[1].tolist() == [0, 1]
