@@ -55,6 +55,10 @@ def run(args: argparse.Namespace) -> int:
     with open_table(spec, opening) as source:
         columns = {"x": source.x} if source.y is None else {"x": source.x, "y": source.y}
         kinds = {name: _stored_dtype(name, column) for name, column in columns.items()}
+        if opening.like is not None and source.about is None:
+            raise UsageError(
+                f"--like: {args.data} has no class names and preparation; leave it out"
+            )
         about = None if source.about is None else _kept(source.about)
         with atomic_writer(args.output) as file, NpzWriter(file) as writer:
             if about is not None:

@@ -47,6 +47,9 @@ def add_parser(subparsers: Subparsers) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Predict; classes go to the standard output unless a file takes the raw outputs."""
+    from armtrain.data.findings import printable
+    from armtrain.runtime.opening import files_of
+
     trainer = open_trainer(args)
     if args.output:
         count = _store(trainer, args.data, args.output)
@@ -55,24 +58,30 @@ def run(args: argparse.Namespace) -> int:
         else:
             print(f"outputs of {count} samples: {args.output}")
         return 0
-    labels, names = bool(trainer.info["n_classes"]), trainer.classes
+    labels = bool(trainer.info["n_classes"])
     values: list[object] = []
-    for part in trainer.predict_batches(args.data):
-        rows = (
-            part.argmax(axis=-1).reshape(len(part), -1) if labels else part.reshape(len(part), -1)
-        )
-        for row in rows.tolist():
-            value = row[0] if len(row) == 1 else row
-            if args.json:
-                values.append(value)
-            elif names and isinstance(value, int):
-                print(names[value] if value < len(names) else value)
-            else:
-                print(value if len(row) == 1 else " ".join(map(str, row)))
+    with trainer.open(args.data) as source:
+        files = files_of(source)
+        for part in trainer.predict_batches(source):
+            flat = (part.argmax(axis=-1) if labels else part).reshape(len(part), -1)
+            for row in flat.tolist():
+                value = row[0] if len(row) == 1 else row
+                if not args.json:
+                    file = f"{printable(files[len(values)])}\t" if files else ""
+                    print(file + _text(value, trainer.classes))
+                values.append(value if args.json else None)
     if args.json:
-        classes = {"classes": list(names)} if names else {}
-        print_json({"samples": len(values), "labels" if labels else "outputs": values} | classes)
+        told = {"samples": len(values), "labels" if labels else "outputs": values}
+        classes = {"classes": list(trainer.classes)} if trainer.classes else {}
+        print_json(told | classes | ({"files": list(files)} if files else {}))
     return 0
+
+
+def _text(value: object, names: tuple[str, ...]) -> str:
+    """Return a sample's line: the name of its class, its number, or its outputs."""
+    if isinstance(value, list):
+        return " ".join(map(str, value))
+    return names[value] if isinstance(value, int) and value < len(names) else str(value)
 
 
 def _store(trainer: Trainer, data: str, path: str) -> int:

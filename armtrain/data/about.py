@@ -14,7 +14,7 @@ from typing import Any
 
 from armtrain.errors import DataError
 
-__all__ = ["About"]
+__all__ = ["About", "is_text"]
 
 _CLASSES, _PREPARATION = "armtrain.classes", "armtrain.preparation"
 
@@ -76,10 +76,21 @@ class About:
             raise _unusable(where) from error
         if not isinstance(preparation, dict):
             raise _unusable(where)
-        texts = isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+        texts = isinstance(classes, list) and all(map(is_text, classes))
         if not texts or len(set(classes)) != len(classes) or not isinstance(kind, str):
             raise _unusable(where)
         return About(kind, tuple(classes), preparation)
+
+
+def is_text(value: object) -> bool:
+    """Tell whether a value is a text that UTF-8 can hold, as other readers of metadata expect."""
+    if not isinstance(value, str):
+        return False
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _dump(value: object) -> str:

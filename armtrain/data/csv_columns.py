@@ -19,6 +19,7 @@ from armtrain.errors import DataError
 __all__ = ["LabelNumbers", "Moments", "Prepared", "Renumbered"]
 
 _MAX_CLASSES = 65_536
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|[.,]\d+)([eE][+-]?\d+)?", re.ASCII)
 _WHOLE = re.compile(r"[+-]?\d{1,18}(\.0*)?", re.ASCII)
 
 
@@ -148,7 +149,7 @@ class LabelNumbers:
                     f"({', '.join(self.known[:8])}{', ...' if len(self.known) > 8 else ''})"
                 )
             if self.mode == "numbers" and not _WHOLE.fullmatch(label):
-                raise ValueError(f"'{label:.60}' is no whole number, as labels=numbers says")
+                raise ValueError(f"'{label:.60}' is no whole number, as all labels should be")
             found = self._places[label] = len(self._places)
             if found == _MAX_CLASSES:
                 raise DataError(
@@ -166,6 +167,12 @@ class LabelNumbers:
         labels = list(self._places)
         if not self.known and self.mode != "names" and all(map(_WHOLE.fullmatch, labels)):
             return np.array([int(label.split(".")[0]) for label in labels], np.int64), ()
+        if not self.known and self.mode != "names" and all(map(_NUMBER.fullmatch, labels)):
+            broken = next(label for label in labels if not _WHOLE.fullmatch(label))
+            raise DataError(
+                f"{self.name} holds numbers such as {broken}, no names or numbers of classes: "
+                "predict them with target=COLUMN, or say labels=names"
+            )
         names = self.known or tuple(sorted(labels, key=_order))
         index = {name: i for i, name in enumerate(names)}
         return np.array([index[label] for label in labels], np.int64), names

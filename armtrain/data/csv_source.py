@@ -138,6 +138,12 @@ def _choose(table: Table, options: dict[str, Any], like: About | None, *, target
             f"not be learned: leave it out with drop=#{unnamed[0]}, or give it a name"
         )
     inputs = tuple(places[name] for name in columns)
+    told = [name for name in columns if name == label or name in wanted]
+    if told:
+        raise DataError(
+            f"{table.name}: column '{told[0]}' is to be learned and an input, too, which would "
+            "tell the answer: leave it out of columns="
+        )
     if not inputs:
         raise DataError(f"{table.name} has no column left for the inputs; {there}")
     if label is not None:
@@ -160,6 +166,23 @@ def _trained_columns(like: About) -> tuple[str, ...]:
     return tuple(columns)
 
 
+def _agree(name: str, options: dict[str, Any], like: About) -> None:
+    """Refuse options that ask for another preparation than the training's."""
+    trained = like.preparation
+    asked = {
+        "missing=mean": (options.get("missing") == "mean", bool(trained.get("fill"))),
+        "normalize=standard": (options.get("normalize") == "standard", bool(trained.get("mean"))),
+        "divide": (options.get("divide"), trained.get("divide")),
+        "columns": (list(options.get("columns", ())), trained.get("columns")),
+    }
+    for option, (here, there) in asked.items():
+        if here and here != there:
+            raise DataError(
+                f"{name}: {option} is asked for, but the weights were trained without it or with "
+                "another value: leave the option out, or train with it"
+            )
+
+
 class _Reader:
     """One pass over a table."""
 
@@ -178,13 +201,14 @@ class _Reader:
         self._opening = opening
         mark = options.get("decimal") or ("." if table.separator == "," else "")
         self._numbers = Numbers(mark)
-        self._fill = options.get("missing", "refuse") == "mean" or bool(
-            like is not None and like.preparation.get("fill")
-        )
-        known = like.classes if like is not None else ()
-        self._labels = LabelNumbers(
-            f"{table.name}:{options.get('label')}", known, options.get("labels", "")
-        )
+        self._fill = options.get("missing") == "mean"
+        known: tuple[str, ...] = ()
+        mode = options.get("labels", "")
+        if like is not None:
+            _agree(table.name, options, like)
+            self._fill = bool(like.preparation.get("fill"))
+            known, mode = like.classes, mode if like.classes else "numbers"
+        self._labels = LabelNumbers(f"{table.name}:{options.get('label')}", known, mode)
         self._moments = Moments(len(chosen.inputs))
 
     def read(self) -> TableSource:
@@ -212,14 +236,14 @@ class _Reader:
     def _source(self, x: Spill, y: Spill | None) -> TableSource:
         """Return the source of the rows that were read."""
         about = self._about()
-        inputs = _prepared(x, about.preparation)
-        target: Column | None = None
-        if y is not None and self._chosen.label is not None:
-            places, classes = self._labels.numbers()
+        places, classes = self._labels.numbers()
+        if self._chosen.label is not None:
             about = replace(about, classes=classes)
-            target = Renumbered(y.column(), places)
-        elif y is not None:
-            target = y.column()
+        inputs = _prepared(x, about.preparation)  # owns a file from here on
+        target: Column | None = None
+        if y is not None:
+            labelled = self._chosen.label is not None
+            target = Renumbered(y.column(), places) if labelled else y.column()
         notes = [*self._opening.findings.notes, *self._notes(x, about)]
         advice = "labels=names makes every label a name, numbered in order"
         return TableSource(

@@ -188,8 +188,9 @@ class Table(Closing):
                 yield line
         except UnicodeError as error:
             raise DataError(
-                f"{self.name} is no {self._encoding} text near line {number + 1} ({error}); save "
-                "it as UTF-8, or name its encoding, as in encoding=latin-1"
+                f"{self.name} is no {self._encoding.removesuffix('-sig')} text near line "
+                f"{number + 1} ({error}); save it as UTF-8, or name its encoding, "
+                "as in encoding=latin-1"
             ) from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise DataError(

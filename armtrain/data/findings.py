@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from armtrain.data.about import About
 from armtrain.errors import DataError
 
-__all__ = ["Findings", "Opening", "Problem"]
+__all__ = ["Findings", "Opening", "Problem", "printable"]
 
 _KEPT = 1000
 _SHOWN = 5
@@ -58,13 +58,13 @@ class Findings:
         """Remember a bad place."""
         self.problem_count += 1
         if len(self.problems) < _KEPT:
-            self.problems.append(Problem(place, reason))
+            self.problems.append(Problem(printable(place), reason))
 
     def skip(self, what: str) -> None:
         """Remember what was passed over."""
         self.skipped_count += 1
         if len(self.skipped) < _KEPT:
-            self.skipped.append(what)
+            self.skipped.append(printable(what))
 
     def settle(self, name: str, *, skip: bool, way: str) -> None:
         """Refuse data with bad places, or note that these are left out.
@@ -103,6 +103,11 @@ class Findings:
             self.notes.append(f"{name}: converted {counts}")
 
 
+def printable(path: str) -> str:
+    """Return a file's name as any output takes it: bytes that are no UTF-8 become escapes."""
+    return path.encode(errors="backslashreplace").decode()
+
+
 @dataclass
 class Opening:
     """How data are opened.
@@ -124,5 +129,16 @@ class Opening:
     findings: Findings = field(default_factory=Findings)
 
     def like_kind(self, kind: str) -> About | None:
-        """Return what to reuse, None when it is of another kind of data."""
-        return self.like if self.like is not None and self.like.kind == kind else None
+        """Return what to reuse.
+
+        Raises
+        ------
+        DataError
+            It is of another kind of data, whose classes and preparation mean nothing here.
+        """
+        if self.like is not None and self.like.kind != kind:
+            raise DataError(
+                f"these are {kind}: data, but class names and preparation come from "
+                f"{self.like.kind}: data: give the same kind as for the training, or arrays"
+            )
+        return self.like

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from armtrain.errors import DataError
 from armtrain.files import open_regular
 
-__all__ = ["Decoder", "Picture"]
+__all__ = ["MAX_PIXELS", "Decoder", "Picture"]
 
 _FORMATS = ("PNG", "JPEG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
-_MAX_PIXELS = 1 << 26
+MAX_PIXELS = 1 << 26
+"""Larger images are refused."""
 _ALPHA = ("RGBA", "LA", "PA")
 _DEEP = ("I;16", "I;16L", "I;16B", "I;16N", "I")
 
@@ -110,8 +111,8 @@ class Decoder:
         """Decode an open file; raises whatever Pillow does."""
         image = self._pil.open(file, formats=_FORMATS)
         width, height = image.size
-        if width * height > _MAX_PIXELS:
-            return f"{height}x{width} pixels are more than {_MAX_PIXELS}: make it smaller"
+        if width * height > MAX_PIXELS:
+            return f"{height}x{width} pixels are more than {MAX_PIXELS}: make it smaller"
         mode = image.mode
         image.load()
         upright = self._ops.exif_transpose(image)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from armtrain.data.about import About
 from armtrain.data.columns import ArrayColumn, Rows
 from armtrain.data.findings import Opening
-from armtrain.data.image_files import Decoder, Picture
+from armtrain.data.image_files import MAX_PIXELS, Decoder, Picture
 from armtrain.data.options import Option, choice, whole
 from armtrain.data.sample_folders import Listing, list_folder
 from armtrain.data.source import Origin, TableSource
@@ -29,6 +29,8 @@ __all__ = ["IMAGE_OPTIONS", "open_images"]
 
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".pgm", ".ppm")
 _MAX_SIDE = 4096
+_PIXEL_BYTES = 12
+"""A picture of three or four bytes a pixel, its copy upright or on white, and Pillow's own."""
 _WAY = "repair or remove the files, or leave them out with bad=skip"
 
 
@@ -98,10 +100,10 @@ def open_images(
     if origin is not None:
         like = opening.like_kind(_KIND)
         listing = Listing(origin.paths, origin.labels, like.classes if like else ())
-        deep = bool(origin.facts.get("deep"))
+        deep, pixels = bool(origin.facts.get("deep")), _pixels(origin.facts)
     else:
         listing = list_folder(root, _SUFFIXES, opening, _KIND)
-        rules, listing, deep = _check_all(decoder, listing, rules, opening)
+        rules, listing, deep, pixels = _check_all(decoder, listing, rules, opening)
         opening.findings.settle(root, skip=options.get("bad") == "skip", way=_WAY)
         opening.findings.settle_notes(root)
     if not listing.paths or rules.size is None or rules.channels is None:
@@ -114,14 +116,24 @@ def open_images(
     }
     x = _Images(root, listing, rules, decoder, deep)
     labels = np.array(listing.labels, np.int32) if listing.has_labels else None
-    return TableSource(
+    source = TableSource(
         root,
         x,
         None if labels is None else ArrayColumn(f"{root}:classes", labels),
         tuple(opening.findings.notes),
         about=About(_KIND, listing.classes, preparation),
-        origin=Origin(listing.paths, listing.labels, {**preparation, "deep": deep}),
+        origin=Origin(
+            listing.paths, listing.labels, {**preparation, "deep": deep, "pixels": pixels}
+        ),
     )
+    source.sample_bytes = pixels * _PIXEL_BYTES
+    return source
+
+
+def _pixels(facts: Mapping[str, Any]) -> int:
+    """Return the pixels of the largest image of a manifest."""
+    pixels = facts.get("pixels")
+    return pixels if isinstance(pixels, int) and 0 <= pixels <= MAX_PIXELS else MAX_PIXELS
 
 
 def _rules(
@@ -182,12 +194,24 @@ def _checked(root: str, known: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_all(
     decoder: Decoder, listing: Listing, rules: _Rules, opening: Opening
-) -> tuple[_Rules, Listing, bool]:
-    """Decode every image once; return complete rules, the good files, and whether one is deep."""
+) -> tuple[_Rules, Listing, bool, int]:
+    """Decode every image once.
+
+    Returns
+    -------
+    rules : _Rules
+        Complete.
+    listing : Listing
+        The good files.
+    deep : bool
+        One of them has 16 bits.
+    pixels : int
+        Of the largest one.
+    """
     findings = opening.findings
     good: list[int] = []
     deep = False
-    colours = 0
+    colours = pixels = 0
     size = rules.size
     for place, path in enumerate(listing.paths):
         picture = decoder.decode(path)
@@ -204,6 +228,7 @@ def _check_all(
             continue
         good.append(place)
         deep |= picture.deep
+        pixels = max(pixels, picture.size[0] * picture.size[1])
         colours += picture.colour
         for what in (*picture.conversions, *_resized(picture, size)):
             findings.conversions[what] += 1
@@ -213,7 +238,7 @@ def _check_all(
         findings.conversions["colour to grey" if channels == 1 else "grey to three channels"] = (
             changed
         )
-    return replace(rules, size=size, channels=channels), listing.only(good), deep
+    return replace(rules, size=size, channels=channels), listing.only(good), deep, pixels
 
 
 def _resized(picture: Picture, size: tuple[int, int]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from armtrain.data.about import is_text
 from armtrain.data.findings import Findings, Opening
 from armtrain.errors import DataError, StorageError
 from armtrain.files import explain
@@ -74,6 +75,12 @@ def list_folder(root: str, suffixes: tuple[str, ...], opening: Opening, kind: st
         raise DataError(
             f"{root} has no subfolders: each class needs one, which holds its files "
             f"({', '.join(suffixes)})"
+        )
+    strange = [name for name in folders if not is_text(name)]
+    if strange:
+        raise DataError(
+            f"{root}: the folder {os.fsencode(strange[0])!r} has a name that is no UTF-8 text, and "
+            "no name of a class: rename it"
         )
     classes = known or tuple(folders)
     unknown = [name for name in folders if name not in classes]

@@ -126,6 +126,8 @@ class TableSource(Closing):
     ----------
     about : About or None
         Class names and preparation, to be kept with the weights.
+    sample_bytes : int
+        What reading a sample takes for a while, beside its values: a decoded image.
     trusted : bool
         A manifest says that all samples are good.
     trusted_labels : tuple of int
@@ -160,6 +162,7 @@ class TableSource(Closing):
         self.notes = notes
         self.about = about
         self.origin = origin
+        self.sample_bytes = 0
         self.trusted = False
         self.trusted_labels: tuple[int, ...] = ()
         self._label_advice = label_advice
@@ -237,7 +240,7 @@ class TableSource(Closing):
     def scratch_bytes(self, n: int) -> int:
         """Return the bytes that reading n samples takes beside the caller's buffers."""
         columns = [self.x] if self.y is None else [self.x, self.y]
-        return sum(_scratch_bytes(column, n) for column in columns)
+        return self.sample_bytes + sum(_scratch_bytes(column, n) for column in columns)
 
     def touch(self, n: int) -> None:
         """Make the kept buffers for reading n samples, all their pages in memory."""

@@ -82,6 +82,8 @@ def parse_spec(text: str) -> Spec:
         return Spec("idx", tuple(rest.split(",")))
     if kind in OPTIONS and rest:
         path, options = split_options(rest)
+        if not path:
+            raise DataError(f"'{text}' names no file or folder before its options")
         return Spec(kind, (path,), "", parse_options(text, options, OPTIONS[kind]), options)
     if kind == "random":
         return Spec("random", options=_random_options(text, rest))
@@ -168,9 +170,10 @@ def _open_manifest(path: str, opening: Opening) -> TableSource:
             f"{path}: {manifest.bad} bad sample(s) are left out, as armtrain check-data said"
         )
     # A validation is told by the training what the classes are; a training by its manifest.
-    opening.like = opening.like or manifest.about
+    trained = opening.like
+    opening.like = trained or manifest.about
     spec = Spec(manifest.kind, manifest.paths, manifest.part, options)
-    origin = _origin(manifest) if manifest.facts else None
+    origin = _origin(manifest, opening) if manifest.facts else None
     source = _open_checked(spec, opening, origin)
     if source.count != manifest.samples:
         source.close()
@@ -179,14 +182,25 @@ def _open_manifest(path: str, opening: Opening) -> TableSource:
             "check-data again"
         )
     source.trusted = True
-    source.trusted_labels = manifest.labels
+    source.trusted_labels = manifest.labels if trained is None else ()
     return source
 
 
-def _origin(manifest: Manifest) -> Origin:
-    """Return the samples of a manifest that have a file each."""
-    files = manifest.files
-    return Origin(tuple(f.path for f in files), tuple(f.label for f in files), manifest.facts)
+def _origin(manifest: Manifest, opening: Opening) -> Origin:
+    """Return the samples of a manifest that have a file each, numbered as the weights know them."""
+    names = manifest.about.classes if manifest.about is not None else ()
+    like = opening.like_kind(manifest.kind)
+    numbers = {name: i for i, name in enumerate(like.classes if like is not None else names)}
+    labels = []
+    for file in manifest.files:
+        name = names[file.label] if 0 <= file.label < len(names) else None
+        if opening.targets and name not in numbers:
+            raise DataError(
+                f"{file.path} has class {name!r}, which is none of {', '.join(list(numbers)[:8])}: "
+                "leave its folder out and run armtrain check-data again"
+            )
+        labels.append(numbers.get(name or "", -1))
+    return Origin(tuple(file.path for file in manifest.files), tuple(labels), manifest.facts)
 
 
 def open_data(

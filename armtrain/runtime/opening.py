@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from armtrain.data import Expected, Source, open_data
 from armtrain.data.about import About
 from armtrain.data.findings import Opening
+from armtrain.data.source import Origin
 from armtrain.data.spec import Data
 from armtrain.errors import StorageError
 from armtrain.io.safetensors import read_metadata
@@ -16,7 +17,7 @@ from armtrain.io.safetensors import read_metadata
 if TYPE_CHECKING:
     from armtrain._engine import Engine
 
-__all__ = ["Opener", "about_of_source", "about_of_weights", "opener"]
+__all__ = ["Opener", "about_of_source", "about_of_weights", "files_of", "opener"]
 
 
 Opener = Callable[[Data, bool, About | None], Source]
@@ -46,6 +47,12 @@ def about_of_source(source: Source) -> About | None:
     """Return class names and preparation of data; sources of users' own have none."""
     about = getattr(source, "about", None)
     return about if isinstance(about, About) else None
+
+
+def files_of(source: Source) -> tuple[str, ...]:
+    """Return the file of each sample, empty where samples have none of their own."""
+    origin = getattr(source, "origin", None)
+    return origin.paths if isinstance(origin, Origin) else ()
 
 
 def about_of_weights(path: str | os.PathLike[str]) -> About | None:

@@ -119,6 +119,8 @@ def test_like_needs_names(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "keeps no class names" in capsys.readouterr().err
     args = ["convert-data", "csv:test.csv", "--like", "d.npz", "-o", "d.npz"]
     assert main(args) == 2
+    assert main(["convert-data", SPEC, "-o", "train.npz"]) == 0
+    assert main(["convert-data", "npz:d.npz", "--like", "train.npz", "-o", "e.npz"]) == 2
 
 
 def test_names_follow_loading_and_saving(folder: Path) -> None:
@@ -166,3 +168,34 @@ def test_resuming_a_table_is_exact(folder: Path) -> None:
     whole.save("whole.safetensors")
     second.save("second.safetensors")
     assert Path("whole.safetensors").read_bytes() == Path("second.safetensors").read_bytes()
+
+
+def test_predictions_of_folders_name_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = pytest.importorskip("PIL.Image")
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("dark", 0), ("light", 255)):
+        Path("d", name).mkdir(parents=True)
+        image.new("L", (4, 4), value).save(f"d/{name}/{name}.png")
+    at.plan(
+        nn.Sequential(nn.Flatten(), nn.Linear(16, 2)),
+        input_shape=(1, 4, 4),
+        batch_size=2,
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.SGD(lr=0.5),
+        threads=1,
+    ).save("f.plan")
+    args = ["--data", "folder:d", "--epochs", "20", "--save", "w.safetensors"]
+    assert main(["train", "f.plan", *args]) == 0
+    Path("new").mkdir()
+    image.new("RGB", (8, 8), (255, 255, 255)).save("new/1.png")
+    image.new("RGB", (8, 8), (0, 0, 0)).save("new/2.png")
+    capsys.readouterr()
+    predict = ["predict", "f.plan", "--weights", "w.safetensors", "--data", "folder:new"]
+    assert main(predict) == 0
+    assert capsys.readouterr().out == "new/1.png\tlight\nnew/2.png\tdark\n"
+    assert main([*predict, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["files"] == ["new/1.png", "new/2.png"]
+    assert told["labels"] == [1, 0]

@@ -242,3 +242,49 @@ def test_too_many_classes_are_refused(table: Path, monkeypatch: pytest.MonkeyPat
     write(table, "a,l\n1,x\n2,y\n3,z\n")
     with pytest.raises(DataError, match=r"more than 2 different labels.*target="):
         read(table, "label=l")
+
+
+@pytest.mark.parametrize("option", ["missing=mean", "normalize=standard", "divide=3", "columns=b"])
+def test_another_preparation_than_the_trainings_is_refused(table: Path, option: str) -> None:
+    write(table, "a,b,l\n1,2,x\n")
+    like = About("csv", ("x",), {"columns": ["a", "b"], "label": "l", "divide": 2.0})
+    with pytest.raises(DataError, match="is asked for, but the weights were trained without"):
+        read(table, option, Opening(like=like))
+    assert read(table, "divide=2&columns=a,b", Opening(like=like))[0].tolist() == [[0.5, 1]]
+
+
+def test_names_are_refused_where_the_training_had_numbers(table: Path) -> None:
+    like = About("csv", (), {"columns": ["a"], "label": "l"})
+    write(table, "a,l\n1,2\n")
+    assert read(table, "", Opening(like=like))[1].tolist() == [2]
+    write(table, "a,l\n1,2\n1,two\n")
+    with pytest.raises(DataError, match="line 3: the label 'two' is no whole number"):
+        read(table, "", Opening(like=like))
+
+
+def test_missing_inputs_are_filled_as_in_the_training(table: Path) -> None:
+    write(table, "a,l\n1,0\n5,1\n,1\n")
+    _, _, about = read(table, "label=l&missing=mean")
+    write(table, "a,l\n,0\n100,1\n")
+    assert read(table, "", Opening(like=about))[0].tolist() == [[3], [100]]
+
+
+def test_another_kind_of_data_is_refused(table: Path) -> None:
+    write(table, "a,l\n1,0\n")
+    with pytest.raises(DataError, match=r"these are csv: data, but .* from wav: data"):
+        read(table, "label=l", Opening(like=About("wav", ("x",), {})))
+
+
+def test_the_label_is_no_input(table: Path) -> None:
+    write(table, "a,b,l\n1,2,0\n")
+    for options in ("label=l&columns=a,l", "target=l,b&columns=a,b"):
+        with pytest.raises(DataError, match="which would tell the answer"):
+            read(table, options)
+
+
+@pytest.mark.parametrize("label", ["1.5", "-2.25", ".5", "1e3", "2,5"])
+def test_fractions_are_no_classes(table: Path, label: str) -> None:
+    write(table, f"a;l\n1;0\n2;{label}\n")
+    with pytest.raises(DataError, match=r"no names or numbers of classes: .*target="):
+        read(table, "label=l")
+    assert read(table, "label=l&labels=names")[1].tolist() == [0, 1]

@@ -163,7 +163,7 @@ def test_huge_and_unscaled_images_are_refused(
     image(tmp_path / "a" / "3.tif", np.full((2, 3), 70_000, np.int32))
     with pytest.raises(DataError, match=r"2\.tif: .*floating-point.*3\.tif: .*70000"):
         open_folder(tmp_path)
-    monkeypatch.setattr("armtrain.data.image_files._MAX_PIXELS", 5)
+    monkeypatch.setattr("armtrain.data.image_files.MAX_PIXELS", 5)
     with pytest.raises(DataError, match="2x3 pixels are more than 5"):
         open_folder(tmp_path)
 
@@ -182,3 +182,22 @@ def test_damaged_preparations_are_refused(root: Path, key: str) -> None:
     like = About("folder", ("a", "b", "c"), good | {key: None})
     with pytest.raises(DataError, match="preparation of images is damaged"):
         open_folder(root, opening=Opening(like=like))
+
+
+def test_decoding_is_counted_as_memory(root: Path) -> None:
+    image(root / "a" / "big.png", grey(1, (100, 200)))
+    with open_folder(root, "size=2x3") as source:
+        assert source.scratch_bytes(1) >= 100 * 200 * 4
+
+
+def test_a_name_that_is_no_text_is_no_class(root: Path) -> None:
+    image(root / "\udcff" / "1.png", grey(1))
+    with pytest.raises(DataError, match=r"folder b'\\xff' has a name that is no UTF-8 text"):
+        open_folder(root)
+
+
+def test_files_without_readable_names_can_be_reported(root: Path) -> None:
+    (root / "a" / "\udcff.png").write_bytes(b"")
+    with pytest.raises(DataError) as refused:
+        open_folder(root)
+    assert "\\udcff.png: the file is empty" in str(refused.value).encode().decode()

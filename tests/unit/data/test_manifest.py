@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from armtrain.cli.main import main
+from armtrain.data.findings import Opening
 from armtrain.data.manifest import read_manifest
 from armtrain.data.source import Expected
 from armtrain.data.spec import open_table, parse_spec
@@ -130,3 +131,30 @@ def test_images_of_a_manifest_are_not_decoded_before_use(
         source.x.read(np.arange(2, dtype=np.uint64), x)
     assert (x == 9).all()
     assert len(decoded) == 2
+
+
+def test_a_validation_by_manifest_keeps_the_numbers_of_the_training(tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    for name in ("train/a", "train/b", "train/c", "held/a", "held/c", "odd/d"):
+        (tmp_path / name).mkdir(parents=True)
+        image.fromarray(np.full((2, 2), 9, np.uint8)).save(tmp_path / name / "1.png")
+    specs = {}
+    for name in ("train", "held", "odd"):
+        manifest = str(tmp_path / f"{name}.json")
+        assert main(["check-data", f"folder:{tmp_path / name}", "-o", manifest]) == 0
+        specs[name] = parse_spec(f"manifest:{manifest}")
+    with open_table(specs["train"]) as train:
+        like = train.about
+    with open_table(specs["held"], Opening(like=like)) as held:
+        y = np.empty(2, np.int32)
+        assert held.y is not None
+        held.y.read(np.arange(2, dtype=np.uint64), y)
+        assert y.tolist() == [0, 2]
+        assert held.about == like
+        held.check(Expected((1, 2, 2), 3), targets=True)
+        with pytest.raises(DataError, match="must lie in"):
+            held.check(Expected((1, 2, 2), 2), targets=True)
+    with pytest.raises(DataError, match=r"class 'd', which is none of a, b, c"):
+        open_table(specs["odd"], Opening(like=like))
+    with open_table(specs["odd"], Opening(targets=False, like=like)) as odd:
+        assert odd.y is None

@@ -27,6 +27,7 @@ def count_sampler(seed: int, index: int, x: np.ndarray, target: np.ndarray) -> N
         "idx:a,",
         "idx:a,b,c",
         "csv:",
+        "csv:?label=a",
         "csv:f?speed=1",
         "csv:f?label=",
         "csv:f?label=a&label=b",
@@ -44,7 +45,8 @@ def count_sampler(seed: int, index: int, x: np.ndarray, target: np.ndarray) -> N
 )
 def test_bad_specs_name_the_possible_ones(text: str) -> None:
     with pytest.raises(
-        DataError, match=r"possible are|parts of digits|options of random|is no option|needs"
+        DataError,
+        match=r"possible are|parts of digits|options of random|is no option|needs|names no file",
     ):
         parse_spec(text)
 
