@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import BatchNorm2dAttrs
@@ -26,9 +26,13 @@ def _share(what: str, value: object) -> float:
     return rate(what, value, 1.0)
 
 
+_MODES = ("train", "frozen_statistics", "frozen_all")
+
+
 class _BatchNorm(Module):
     """What batch normalisation over one side and over two have in common."""
 
+    mode: str
     num_features: int
     eps: float
     momentum: float
@@ -54,15 +58,47 @@ class _BatchNorm(Module):
         super().__init__()
         self._set(num_features=num_features, eps=eps, momentum=momentum)
         self._set(affine=affine, track_running_stats=track_running_stats)
+        self.mode = "train"
         shape = (self.num_features,)
         self.weight = Parameter(shape, constant(1.0)) if self.affine else None
         self.bias = Parameter(shape, constant(0.0)) if self.affine else None
         self.running_mean = Buffer(shape, constant(0.0)) if self.track_running_stats else None
         self.running_var = Buffer(shape, constant(1.0)) if self.track_running_stats else None
 
+    def set_mode(self, mode: str) -> Self:
+        """Choose what training steps do with the layer; `train()` and `eval()` change no mode.
+
+        Parameters
+        ----------
+        mode : str
+            'train': the batch's statistics, and running ones that move. 'frozen_statistics': the
+            running statistics as they are; `weight` and `bias` are trained. 'frozen_all': so are
+            `weight` and `bias`. The rules are in docs/batch-norm.md.
+
+        Raises
+        ------
+        ArgumentError
+            Another word, or there are no running statistics to freeze.
+        """
+        if mode not in _MODES:
+            raise ArgumentError(
+                f"{type(self).__name__}: mode {mode!r:.80} is not available; use one of "
+                f"{', '.join(_MODES)}"
+            )
+        if mode != "train" and not self.track_running_stats:
+            raise ArgumentError(
+                f"{type(self).__name__}: mode '{mode}' uses running statistics, which this layer "
+                "has not; make it with track_running_stats=True"
+            )
+        self.mode = mode
+        for member in (self.weight, self.bias):
+            if member is not None:
+                member.requires_grad_(mode != "frozen_all")
+        return self
+
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of the input's shape."""
-        training = self.training or not self.track_running_stats
+        training = (self.training and self.mode == "train") or not self.track_running_stats
         attrs = BatchNorm2dAttrs(self.eps, self.momentum, training, self._sides)
         slots = ("weight", "bias", "running_mean", "running_var")
         members = {slot: getattr(self, slot) for slot in slots}
@@ -84,7 +120,8 @@ class BatchNorm2d(_BatchNorm):
 
     A training step normalises with the batch's mean and variance (divided by the count) and moves
     `running_mean` and `running_var` (divided by the count less one) towards them by `momentum`.
-    After `eval()` training steps normalise with the running statistics and leave them alone.
+    After `eval()` training steps normalise with the running statistics and leave them alone;
+    `set_mode` says so by name, whatever `train()` of a network around it does.
     Evaluation and prediction always use the running ones, if there are any.
 
     Parameters

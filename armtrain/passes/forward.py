@@ -169,9 +169,11 @@ def emit_forward(
     fwd: Forward, rules: Mapping[NodeKind, ForwardRule]
 ) -> tuple[tuple[Step, ...], ...]:
     """Return the forward steps of every node, filling `fwd.values` and `fwd.saved`."""
-    _, layout = fwd.layout(0)
+    dims, layout = _input_dims(fwd), fwd.layout(0)[1]
+    if len(dims) > len(layout.view):  # features, read as images of one pixel
+        layout = fwd.as_images(0)[1]
     fwd.values[0] = fwd.emitter.tensor(
-        "x", Role.INPUT, _input_dims(fwd), phase=fwd.phase, layout=layout, batched=True
+        "x", Role.INPUT, dims, phase=fwd.phase, layout=layout, batched=True
     )
     made = (rules[node.kind](fwd, node, node.attrs) for node in fwd.graph.nodes[1:])
     return ((), *(tuple(steps) for steps in made))
