@@ -23,7 +23,7 @@ from armtrain.data.image_files import MAX_PIXELS, Decoder, Picture
 from armtrain.data.options import Option, choice, whole
 from armtrain.data.sample_folders import Listing, list_folder
 from armtrain.data.source import Origin, TableSource
-from armtrain.errors import DataError
+from armtrain.errors import DataError, StorageError
 
 __all__ = ["IMAGE_OPTIONS", "open_images"]
 
@@ -214,7 +214,7 @@ def _check_all(
     colours = pixels = 0
     size = rules.size
     for place, path in enumerate(listing.paths):
-        picture = decoder.decode(path)
+        picture = _decoded(decoder, path)
         if isinstance(picture, str):
             findings.bad(path, picture)
             continue
@@ -239,6 +239,14 @@ def _check_all(
             changed
         )
     return replace(rules, size=size, channels=channels), listing.only(good), deep, pixels
+
+
+def _decoded(decoder: Decoder, path: str) -> Picture | str:
+    """Return a picture or the reason why there is none, also for a file that cannot be read."""
+    try:
+        return decoder.decode(path)
+    except StorageError as error:
+        return str(error)
 
 
 def _resized(picture: Picture, size: tuple[int, int]) -> tuple[str, ...]:

@@ -145,7 +145,7 @@ def read_manifest(path: str) -> Manifest:
         It cannot be read.
     """
     content = read_regular(path, "the manifest ")
-    base = os.path.dirname(path)
+    base = os.path.dirname(os.path.realpath(path) if os.path.islink(path) else path)
     try:
         value = json.loads(content)
         if value["armtrain_manifest"] != _VERSION:

@@ -21,7 +21,7 @@ from armtrain.data.options import Option, choice, whole
 from armtrain.data.sample_folders import Listing, list_folder
 from armtrain.data.source import Origin, TableSource
 from armtrain.data.wav_files import Sound, read_header, read_sound
-from armtrain.errors import DataError
+from armtrain.errors import DataError, StorageError
 from armtrain.files import open_regular
 
 __all__ = ["WAV_OPTIONS", "open_sounds"]
@@ -139,7 +139,7 @@ def _check_all(
         try:
             with open_regular(path) as file:
                 sound = read_header(file)
-        except ValueError as error:
+        except (ValueError, StorageError) as error:
             findings.bad(path, str(error))
             continue
         rate = rate or sound.rate

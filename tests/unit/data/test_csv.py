@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
+import io
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from armtrain.data.about import About
+from armtrain.data.csv_text import is_missing
 from armtrain.data.findings import Findings, Opening
 from armtrain.data.source import Expected, TableSource
 from armtrain.data.spec import open_table, parse_spec
-from armtrain.errors import DataError, StorageError
+from armtrain.errors import ArmtrainError, DataError, StorageError
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -288,3 +295,36 @@ def test_fractions_are_no_classes(table: Path, label: str) -> None:
     with pytest.raises(DataError, match=r"no names or numbers of classes: .*target="):
         read(table, "label=l")
     assert read(table, "label=l&labels=names")[1].tolist() == [0, 1]
+
+
+NAMES = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).filter(
+    lambda text: not is_missing(text) and text.strip() and not text.strip()[0].isdigit()
+)
+FLOATS = st.floats(width=32, allow_nan=False, allow_infinity=False)
+
+
+@given(
+    rows=st.lists(st.tuples(FLOATS, FLOATS, NAMES), min_size=1, max_size=8),
+    mark=st.sampled_from(",;\t|"),
+)
+def test_what_is_written_is_read(rows: list[tuple[float, float, str]], mark: str) -> None:
+    text = io.StringIO(newline="")
+    csv.writer(text, delimiter=mark, quoting=csv.QUOTE_ALL).writerows([("a", "b", "l"), *rows])
+    with tempfile.TemporaryDirectory() as folder:
+        x, y, about = read(write(Path(folder) / "t.csv", text.getvalue()), "label=l&labels=names")
+    assert x.tolist() == [list(row[:2]) for row in rows]
+    assert [about.classes[i] for i in y] == [row[2].strip() for row in rows]
+
+
+@given(
+    st.one_of(st.binary(max_size=200), st.text('0123456789.,;\t|"\n\r-eEna ', max_size=200)),
+    st.sampled_from(
+        ("label=1", "label=1&header=no&bad=skip", "target=2", "label=1&encoding=utf-16")
+    ),
+)
+def test_no_bytes_break_the_reader(content: bytes | str, options: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = write(Path(folder) / "t.csv", content)
+        with suppress(ArmtrainError):
+            x, _, _ = read(path, options)
+            assert np.isfinite(x).all()

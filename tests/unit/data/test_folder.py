@@ -201,3 +201,12 @@ def test_files_without_readable_names_can_be_reported(root: Path) -> None:
     with pytest.raises(DataError) as refused:
         open_folder(root)
     assert "\\udcff.png: the file is empty" in str(refused.value).encode().decode()
+
+
+def test_files_that_cannot_be_read_are_named_with_the_others(root: Path) -> None:
+    (root / "a" / "gone.png").symlink_to(root / "nowhere.png")
+    (root / "b" / "empty.png").write_bytes(b"")
+    with pytest.raises(
+        DataError, match=r"2 bad place.*gone\.png: cannot read.*empty\.png: the file"
+    ):
+        open_folder(root)

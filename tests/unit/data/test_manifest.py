@@ -158,3 +158,9 @@ def test_a_validation_by_manifest_keeps_the_numbers_of_the_training(tmp_path: Pa
         open_table(specs["odd"], Opening(like=like))
     with open_table(specs["odd"], Opening(targets=False, like=like)) as odd:
         assert odd.y is None
+
+
+def test_a_link_to_a_manifest_finds_the_files(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "link.json").symlink_to(made)
+    with open_table(parse_spec(f"manifest:{tmp_path / 'link.json'}")) as source:
+        assert source.count == 2

@@ -182,3 +182,10 @@ def test_written_by_the_standard_library(tmp_path: Path) -> None:
     put(tmp_path, a=made.getvalue())
     with open_sounds(tmp_path) as source:
         assert samples(source).tolist() == [[[0.5]]]
+
+
+def test_files_that_cannot_be_read_are_named_with_the_others(tmp_path: Path) -> None:
+    put(tmp_path, a=GOOD, b=b"")
+    (tmp_path / "a" / "gone.wav").symlink_to(tmp_path / "nowhere.wav")
+    with pytest.raises(DataError, match=r"2 bad place.*gone\.wav: cannot read.*1\.wav: the file"):
+        open_sounds(tmp_path)
