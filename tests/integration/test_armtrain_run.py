@@ -241,15 +241,6 @@ def test_safetensors_equal_those_of_the_library(work: Work) -> None:
             1,
             "of epoch 1; checkpoints",
         ),
-        (
-            [
-                *("net.plan", "--data", "npz:u8.npz", "--epochs", 1),
-                *("--validation", "npz:nan.npz", "--no-preflight"),
-            ],
-            1,
-            "row 17 (counted from 0) is not finite at element 19; repair or leave out that sample "
-            "(batch 3 of the evaluation)",
-        ),
         (["net.plan", "--data", "npz:targets.npz", "--epochs", 1], 1, "labels of type float32"),
         (["mse.plan", "--data", "npz:u8.npz", "--epochs", 1], 1, "one target has shape"),
         (["net.plan", "--data", "random:", "--epochs", 1, "--threads", 9], 1, "2"),
