@@ -61,6 +61,12 @@ def add_parser(subparsers: Subparsers) -> Parser:
         "--schedule", metavar="S", type=schedule, help="factor of the learning rates, see below"
     )
     parser.add_argument(
+        "--no-preflight",
+        dest="preflight",
+        action="store_false",
+        help="do not read all data before the first step",
+    )
+    parser.add_argument(
         "--log", metavar="F.jsonl", type=path_text, help="write one JSON object an epoch"
     )
     parser.add_argument(
@@ -89,6 +95,7 @@ def run(args: argparse.Namespace) -> int:
         resume=args.resume,
         log=args.log,
         schedule=args.schedule,
+        preflight=args.preflight,
         progress=progress,
     )
     if args.save:

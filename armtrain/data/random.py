@@ -23,7 +23,15 @@ Sampler = Callable[[int, int, NDArray[np.float32], NDArray[Any]], None]
 
 
 class RandomSource(Closing):
-    """`count` samples that depend on (seed, index) alone."""
+    """`count` samples that depend on (seed, index) alone.
+
+    Attributes
+    ----------
+    trusted : bool
+        They need no pre-flight.
+    """
+
+    trusted = True
 
     def __init__(self, sample: Sampler, count: int, seed: int) -> None:
         """Keep the engine's sampler; no data are stored."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from armtrain.errors import ArgumentError, ShapeError
+from armtrain.errors import ArgumentError, NonFiniteError, ShapeError
 from armtrain.files import path_text
 from armtrain.limits import MAX_EPOCHS
 from armtrain.optim.lr_scheduler import check_schedule
@@ -17,7 +17,9 @@ from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
 from armtrain.values import as_integer, integer, truth
 
-__all__ = ["fit_options", "float32_of", "level_of", "path_of", "progress_of", "state_of"]
+__all__ = ["checked_state", "fit_options", "level_of", "path_of", "progress_of"]
+
+_IGNORED = ".num_batches_tracked"
 
 
 def path_of(what: str, value: Any) -> str:
@@ -68,6 +70,37 @@ def float32_of(name: str, value: Any) -> NDArray[np.float32]:
         raise ShapeError(f"'{name}' holds {array.dtype} values; float32 numbers are needed")
     with np.errstate(over="ignore"):
         return np.array(array, np.float32, order="C")
+
+
+def checked_state(
+    shapes: Mapping[str, tuple[int, ...]], state: Any
+) -> dict[str, NDArray[np.float32]]:
+    """Return the arrays of a state that has exactly the wanted names and shapes.
+
+    Raises
+    ------
+    ShapeError
+        A name is missing or unknown, or an array has another shape or holds no real numbers.
+    NonFiniteError
+        An array holds a NaN, an infinity or more than a float32 can.
+    """
+    given = {n: float32_of(n, a) for n, a in state_of(state).items() if not n.endswith(_IGNORED)}
+    missing, unknown = sorted(shapes.keys() - given.keys()), sorted(given.keys() - shapes.keys())
+    if missing or unknown:
+        raise ShapeError(
+            f"the state has {len(given)} arrays, the plan {len(shapes)}; missing: "
+            f"{', '.join(missing[:5]) or 'none'}; unknown: {', '.join(unknown[:5]) or 'none'}"
+        )
+    for name, array in given.items():
+        if array.shape != shapes[name]:
+            raise ShapeError(f"'{name}' has shape {array.shape}, the plan {shapes[name]}")
+        finite = np.isfinite(array)
+        if not finite.all():
+            raise NonFiniteError(
+                f"'{name}' holds a NaN or an infinity at element {int(finite.argmin())} "
+                "(counted from 0); it was not loaded"
+            )
+    return given
 
 
 def fit_options(

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from armtrain.data import Source
 from armtrain.data.about import About
+from armtrain.data.preflight import ROLES, Scratch
+from armtrain.data.preflight import preflight as check_all
 from armtrain.data.spec import Data
 from armtrain.errors import ArmtrainError, EngineError, NonFiniteError, ShapeError
 from armtrain.files import read_regular
@@ -19,12 +21,11 @@ from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.arguments import (
+    checked_state,
     fit_options,
-    float32_of,
     level_of,
     path_of,
     progress_of,
-    state_of,
 )
 from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
 from armtrain.runtime.engine import (
@@ -44,7 +45,6 @@ from armtrain.values import integer, truth
 __all__ = ["Trainer"]
 
 _SAVED = (Role.WEIGHT, Role.FROZEN, Role.BUFFER)
-_IGNORED = ".num_batches_tracked"
 
 
 class Trainer:
@@ -166,6 +166,7 @@ class Trainer:
         resume: bool = False,
         log: str | os.PathLike[str] | None = None,
         schedule: Any = None,
+        preflight: bool = True,
         progress: Progress | bool | None = None,
     ) -> History:
         """Train for a number of epochs.
@@ -191,6 +192,9 @@ class Trainer:
             JSON lines file, one object an epoch.
         schedule : str or LRScheduler or sequence of LRScheduler, optional
             Factor of the learning rates, as 'cosine:T_max=10'; several are multiplied.
+        preflight : bool
+            Read all data once before the first step, to refuse values that are not finite and to
+            tell what looks wrong.
         progress : Progress or bool, optional
             A bar on a terminal, else lines, by default; False shows nothing.
 
@@ -206,7 +210,8 @@ class Trainer:
         DoesNotFitError
             Memory lacks for converting batches; nothing was trained.
         NonFiniteError
-            A loss or weight stopped being finite; checkpoints are as they were. A loss that is not
+            The data hold a NaN or an infinity; the message names the row. Or a loss or weight
+            stopped being finite; checkpoints are as they were. A loss that is not
             finite has changed no weight and no optimizer state, but running statistics of batch
             norm have taken its batch in: load a checkpoint before going on.
         StorageError
@@ -217,6 +222,7 @@ class Trainer:
             trained.
         """
         options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule)
+        looked_at = truth("preflight", preflight)
         shown = progress_of(progress)
         with ExitStack() as stack:
             source = stack.enter_context(self._opened(train, True, None))
@@ -225,9 +231,11 @@ class Trainer:
                 held_out = stack.enter_context(self._opened(validation, True, about))
             check_smallest_batch(self.plan.program, source.count)
             take_room(engine_module(), self.plan.batch_size, source, held_out)
-            for opened in (source, held_out):
+            for role, opened in zip(ROLES, (source, held_out), strict=True):
                 for note in opened.notes if opened else ():
                     shown.note(f"note: {note}")
+                if opened and looked_at:
+                    self._look_at(opened, role, shown)
             self._about = about
             loop = TrainingLoop(
                 self._engine,
@@ -240,6 +248,14 @@ class Trainer:
                 progress=shown,
             )
             return loop.run(source, held_out, options)
+
+    def _look_at(self, source: Source, role: str, shown: Progress) -> None:
+        """Read all data once; refuse what would stop the training, show what looks wrong."""
+        buffers, ignored = self._buffers, int(self._info["ignored_label"])
+        with buffers.turn:
+            scratch = Scratch(buffers.rows, buffers.x, buffers.target)
+            for remark in check_all(source, self._expected, scratch, role, ignored):
+                shown.note(f"warning: {remark}")
 
     def evaluate(self, data: Data) -> Evaluation:
         """Return mean loss and accuracy over data; nothing is trained."""
@@ -354,27 +370,7 @@ class Trainer:
             An array holds a NaN, an infinity or more than a float32 can; nothing was changed.
         """
         shapes = {t.name: t.layout.shape for t in self.plan.program.tensors if t.role in _SAVED}
-        given = {
-            n: float32_of(n, a) for n, a in state_of(state).items() if not n.endswith(_IGNORED)
-        }
-        missing, unknown = (
-            sorted(shapes.keys() - given.keys()),
-            sorted(given.keys() - shapes.keys()),
-        )
-        if missing or unknown:
-            raise ShapeError(
-                f"the state has {len(given)} arrays, the plan {len(shapes)}; missing: "
-                f"{', '.join(missing[:5]) or 'none'}; unknown: {', '.join(unknown[:5]) or 'none'}"
-            )
-        for name, array in given.items():
-            if array.shape != shapes[name]:
-                raise ShapeError(f"'{name}' has shape {array.shape}, the plan {shapes[name]}")
-            finite = np.isfinite(array)
-            if not finite.all():
-                raise NonFiniteError(
-                    f"'{name}' holds a NaN or an infinity at element {int(finite.argmin())} "
-                    "(counted from 0); it was not loaded"
-                )
+        given = checked_state(shapes, state)
         for name, array in given.items():
             self._engine.write(name, array)
 

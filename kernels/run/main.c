@@ -10,6 +10,7 @@
 #include "engine/plan.h"
 #include "loop.h"
 #include "paths.h"
+#include "preflight.h"
 
 static run_loop loop;
 
@@ -125,6 +126,10 @@ static art_status run(const run_options *o, art_error *err) {
     if (o->validation != NULL) {
         ART_TRY(run_source_open(&loop.validation, loop.engine, err));
         ART_TRY(run_check_alike(&loop.train, &loop.validation, err));
+    }
+    ART_TRY(run_preflight(&loop.train, loop.engine, o, true, err));
+    if (o->validation != NULL) {
+        ART_TRY(run_preflight(&loop.validation, loop.engine, o, false, err));
     }
     run_catch_signals();
     ART_TRY(run_train(&loop, err));

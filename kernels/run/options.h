@@ -27,6 +27,7 @@ typedef struct run_options {
     uint64_t seed;
     uint64_t threads;
     bool resume;
+    bool no_preflight;
     bool json;
     bool quiet;
     bool help;

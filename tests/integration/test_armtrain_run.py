@@ -236,12 +236,10 @@ def test_safetensors_equal_those_of_the_library(work: Work) -> None:
         (["net.plan", "--data", "npz:from1.npz", "--epochs", 1], 1, "labels look 1-based"),
         (["net.plan", "--data", "npz:none.npz", "--epochs", 1], 4, "none.npz"),
         (["net.plan", "--data", "npz:nan.npz", "--epochs", 1], 1, "nan.npz:x: row 17"),
-        (["net.plan", "--data", "npz:nan.npz", "--epochs", 1], 1, "of epoch 1; checkpoints"),
         (
-            ["net.plan", "--data", "npz:u8.npz", "--epochs", 1, "--validation", "npz:nan.npz"],
+            ["net.plan", "--data", "npz:nan.npz", "--epochs", 1, "--no-preflight"],
             1,
-            "row 17 (counted from 0) is not finite at element 19; repair or leave out that sample "
-            "(batch 3 of the evaluation)",
+            "of epoch 1; checkpoints",
         ),
         (["net.plan", "--data", "npz:targets.npz", "--epochs", 1], 1, "labels of type float32"),
         (["mse.plan", "--data", "npz:u8.npz", "--epochs", 1], 1, "one target has shape"),

@@ -45,9 +45,14 @@ def test_a_bad_input_names_the_row_of_the_users_data(
     x, y = spoilt(value)
     trainer = at.Trainer(plan, seed=0)
     calls: dict[str, tuple[Callable[[], object], str]] = {
-        "fit": (lambda: trainer.fit((x, y), 1, progress=False), r"batch \d+ of epoch 1; check"),
+        "fit": (
+            lambda: trainer.fit((x, y), 1, preflight=False, progress=False),
+            r"batch \d+ of epoch 1; check",
+        ),
         "validation": (
-            lambda: trainer.fit("digits:test", 1, validation=(x, y), progress=False),
+            lambda: trainer.fit(
+                "digits:test", 1, validation=(x, y), preflight=False, progress=False
+            ),
             "batch 5 of the evaluation",
         ),
         "evaluate": (lambda: trainer.evaluate((x, y)), "batch 5 of the evaluation"),
@@ -62,6 +67,18 @@ def test_a_bad_input_names_the_row_of_the_users_data(
     ) as caught:
         run()
     assert "learning rate" not in str(caught.value)
+
+
+@pytest.mark.parametrize("validation", [False, True])
+def test_bad_data_are_refused_before_the_first_step(plan: at.Plan, validation: bool) -> None:
+    trainer = at.Trainer(plan, seed=0)
+    before = trainer.state_dict()
+    data = ("digits:train", spoilt(np.nan)) if validation else (spoilt(np.nan), None)
+    with pytest.raises(at.NonFiniteError, match=rf":x: row {ROW} .*nothing was trained"):
+        trainer.fit(data[0], 1, validation=data[1], progress=False)
+    assert trainer._engine.get_state()["step"] == 0
+    for name, array in trainer.state_dict().items():
+        assert array.tobytes() == before[name].tobytes()
 
 
 def test_a_diverged_loss_gets_advice_and_no_row(plan: at.Plan) -> None:
@@ -101,8 +118,9 @@ def test_predict_refuses_a_bad_row(
     assert not (tmp_path / "out.npz").exists()
 
 
+@pytest.mark.parametrize("options", [[], ["--no-preflight"]])
 def test_both_front_ends_say_the_same(
-    plan: at.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    plan: at.Plan, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
     x, y = spoilt(np.nan)
     np.savez(tmp_path / "bad.npz", x=x, y=y)
@@ -110,7 +128,7 @@ def test_both_front_ends_say_the_same(
     plan.save(tmp_path / "m.plan")
     for data in (["bad.npz"], ["good.npz", "--validation", f"npz:{tmp_path}/bad.npz"]):
         args = [f"{tmp_path}/m.plan", "--data", f"npz:{tmp_path}/{data[0]}", *data[1:]]
-        args += ["--epochs", "1"]
+        args += ["--epochs", "1", *options]
         assert main(["train", *args, "--json"]) == 1
         said = capsys.readouterr().err.splitlines()[-1].removeprefix("armtrain train: ")
         done = subprocess.run([str(RUN), *args], capture_output=True, text=True, check=False)

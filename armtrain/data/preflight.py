@@ -1,0 +1,235 @@
+"""Pre-flight: every sample is read once before the first step, in bounded memory.
+
+Values that are not finite are refused with their row: in the middle of a training they would cost
+the epochs before them. What a training would take but probably should not (pixels that nobody
+scaled, inputs or targets that never change, one class alone) is told. `armtrain-run` does the same
+(kernels/run/preflight.c) with the same words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import inf, isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from armtrain.data.columns import Rows
+from armtrain.data.source import Expected, Source
+from armtrain.errors import DataError, NonFiniteError
+
+__all__ = ["ROLES", "Scratch", "preflight"]
+
+ROLES = ("training", "validation")
+"""What data are for, the first of which gets all remarks about classes."""
+
+_LARGE_INPUT, _LARGE_TARGET = 20.0, 1000.0
+_PIXEL = (128.0, 255.0)
+_IMBALANCE = 10
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Buffers of the caller for one batch: rows (n,), x (n, ...) and target (n, ...)."""
+
+    rows: Rows
+    x: NDArray[np.float32]
+    target: NDArray[Any]
+
+
+@dataclass
+class _Values:
+    """What was seen of a column of numbers.
+
+    Attributes
+    ----------
+    low, high : float
+    same : bool
+        All rows equal the first one.
+    bad : int
+        Rows with a value that is not finite; the first is `bad_row`, its element `bad_element`.
+    """
+
+    low: float = inf
+    high: float = -inf
+    same: bool = True
+    bad: int = 0
+    bad_row: int = 0
+    bad_element: int = 0
+    _first: NDArray[np.float32] | None = None
+
+    def add(self, rows: Rows, values: NDArray[np.float32]) -> None:
+        """Look at rows of the data, values of shape (n, ...)."""
+        flat = values.reshape(len(rows), -1)
+        with np.errstate(invalid="ignore"):
+            low, high = float(flat.min()), float(flat.max())
+        if not (isfinite(low) and isfinite(high)):
+            self._add_bad(rows, flat)
+            return
+        self.low, self.high = min(self.low, low), max(self.high, high)
+        if self.same:
+            self._first = flat[0].copy() if self._first is None else self._first
+            self.same = bool((flat == self._first).all())
+
+    def _add_bad(self, rows: Rows, flat: NDArray[np.float32]) -> None:
+        """Remember the first bad place and count the rows."""
+        spoilt = ~np.isfinite(flat)
+        hit = spoilt.any(axis=1)
+        if not self.bad:
+            sample = int(hit.argmax())
+            self.bad_row = int(rows[sample])
+            self.bad_element = int(spoilt[sample].argmax())
+        self.bad += int(hit.sum())
+
+    def refuse(self, name: str) -> None:
+        """Refuse values that are not finite.
+
+        Raises
+        ------
+        NonFiniteError
+            Naming the first row and element, and how many rows there are.
+        """
+        if self.bad:
+            raise NonFiniteError(
+                f"{name}: row {self.bad_row} (counted from 0) is not finite at element "
+                f"{self.bad_element}; repair or leave out that sample ({self.bad} in all; nothing "
+                "was trained)"
+            )
+
+
+@dataclass
+class _Found:
+    """What one pass saw."""
+
+    count: int
+    x: _Values = field(default_factory=_Values)
+    y: _Values = field(default_factory=_Values)
+    classes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+def preflight(
+    source: Source, expected: Expected, scratch: Scratch, role: str, ignored_label: int
+) -> tuple[str, ...]:
+    """Read all samples of open and checked data once.
+
+    Parameters
+    ----------
+    scratch : Scratch
+        Takes a batch at a time; nothing else grows with the data.
+    role : str
+        One of `ROLES`.
+    ignored_label : int
+        A class whose samples do not count, a negative number for none.
+
+    Returns
+    -------
+    tuple of str
+        Remarks for the user. None for data that say they can be trusted (`trusted` is true):
+        generated ones, and those whose check is written down.
+
+    Raises
+    ------
+    NonFiniteError
+        An input or target is not finite.
+    DataError
+        A label is none of the plan's classes.
+    """
+    if getattr(source, "trusted", False):
+        return ()
+    found = _read(source, expected, scratch)
+    found.x.refuse(f"{source.name}:x")
+    found.y.refuse(f"{source.name}:y")
+    remarks = [*_input_remarks(found)]
+    if not expected.n_classes:
+        remarks += _target_remarks(found)
+    else:
+        remarks += _class_remarks(found, role, ignored_label)
+    return tuple(f"{role} data: {remark}" for remark in remarks)
+
+
+def _read(source: Source, expected: Expected, scratch: Scratch) -> _Found:
+    """Look at every sample."""
+    found = _Found(source.count, classes=np.zeros(expected.n_classes, np.int64))
+    for first in range(0, source.count, len(scratch.rows)):
+        n = min(len(scratch.rows), source.count - first)
+        rows, x, target = scratch.rows[:n], scratch.x[:n], scratch.target[:n]
+        rows[:] = np.arange(first, first + n, dtype=np.uint64)
+        source.read(rows, x, target)
+        found.x.add(rows, x)
+        if expected.n_classes:
+            found.classes += _count(source.name, expected.n_classes, rows, target.reshape(-1))
+        else:
+            found.y.add(rows, target)
+    return found
+
+
+def _count(name: str, n_classes: int, rows: Rows, labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return how many samples each class has."""
+    outside = (labels < 0) | (labels >= n_classes)
+    if outside.any():  # of a source whose own check let it pass
+        place = int(outside.argmax())
+        raise DataError(
+            f"{name}:y: labels must lie in 0..{n_classes - 1}, row {rows[place]} (counted from 0) "
+            f"has {labels[place]}"
+        )
+    return np.bincount(labels, minlength=n_classes)
+
+
+def _input_remarks(found: _Found) -> Iterator[str]:
+    """Say what is unusual about inputs."""
+    low, high = found.x.low, found.x.high
+    if low >= 0 and _PIXEL[0] <= high <= _PIXEL[1]:
+        yield (
+            f"inputs lie in {low:g}..{high:g}, which looks like pixels that were not scaled: give "
+            "them as uint8, which is divided by 255, or divide them yourself"
+        )
+    elif max(-low, high) > _LARGE_INPUT:
+        yield (
+            f"inputs lie in {low:g}..{high:g}; networks learn from values of about -1 to 1: scale "
+            "them"
+        )
+    if found.x.same and found.count > 1:
+        yield f"all {found.count} samples have the same inputs: there is nothing to learn from"
+
+
+def _target_remarks(found: _Found) -> Iterator[str]:
+    """Say what is unusual about targets that are numbers."""
+    low, high = found.y.low, found.y.high
+    if found.y.same and found.count > 1:
+        yield f"all {found.count} samples have the same targets: there is nothing to learn"
+    if max(-low, high) > _LARGE_TARGET:
+        yield (
+            f"targets lie in {low:g}..{high:g}; losses and gradients grow with them: scale them, "
+            "and outputs back"
+        )
+
+
+def _class_remarks(found: _Found, role: str, ignored_label: int) -> Iterator[str]:
+    """Say what is unusual about labels."""
+    counts = {k: n for k, n in enumerate(found.classes.tolist()) if k != ignored_label}
+    used = {k: n for k, n in counts.items() if n}
+    if not used:
+        yield (
+            f"all {found.count} samples have the ignored label {ignored_label}: there is nothing "
+            "to learn from"
+        )
+        return
+    if len(used) == 1 and found.count > 1:
+        yield f"all samples are of class {next(iter(used))}: a classifier needs two or more"
+        return
+    if role != ROLES[0]:
+        return
+    empty = [k for k, n in counts.items() if not n]
+    if empty:
+        listed = ", ".join(map(str, empty[:_LISTED])) + (", ..." if len(empty) > _LISTED else "")
+        hint = "; if labels are counted from 1, subtract 1" if empty[0] == 0 else ""
+        yield f"{len(empty)} of {len(counts)} classes have no samples: {listed}{hint}"
+    most, least = max(used, key=lambda k: used[k]), min(used, key=lambda k: used[k])
+    if used[most] > _IMBALANCE * used[least]:
+        yield (
+            f"class {most} has {used[most]} samples, class {least} only {used[least]}: weigh the "
+            "classes in the loss, or collect more"
+        )
