@@ -32,7 +32,7 @@ INLINE float relu6_value(float x, const float *k) {
 
 INLINE float relu6_slope(float y, float dy, const float *k) {
     (void)k;
-    return (y > 0.0f) & (y < 6.0f) ? dy : 0.0f;
+    return ((y > 0.0f) & (y < 6.0f)) ? dy : 0.0f;
 }
 
 INLINE float leaky_relu_value(float x, const float *k) {
@@ -94,7 +94,7 @@ INLINE float hardsigmoid_value(float x, const float *k) {
 INLINE float hardsigmoid_slope(float y, float dy, const float *k) {
     (void)k;
     float d = dy / 6.0f;
-    return (y > 0.0f) & (y < 1.0f) ? d : 0.0f;
+    return ((y > 0.0f) & (y < 1.0f)) ? d : 0.0f;
 }
 
 /* 1 + erf(x / sqrt 2), twice the normal distribution function. */
