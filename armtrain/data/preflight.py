@@ -20,14 +20,15 @@ from armtrain.data.columns import Rows
 from armtrain.data.source import Expected, Source
 from armtrain.errors import DataError, NonFiniteError
 
-__all__ = ["ROLES", "Scratch", "preflight"]
+__all__ = ["IMBALANCE", "ROLES", "Scratch", "input_remarks", "preflight", "target_remarks"]
 
 ROLES = ("training", "validation")
 """What data are for, the first of which gets all remarks about classes."""
 
 _LARGE_INPUT, _LARGE_TARGET = 20.0, 1000.0
 _PIXEL = (128.0, 255.0)
-_IMBALANCE = 10
+IMBALANCE = 10
+"""Samples of the largest class for one of the smallest, beyond which it is told."""
 _LISTED = 8
 
 
@@ -142,9 +143,9 @@ def preflight(
     found = _read(source, expected, scratch)
     found.x.refuse(f"{source.name}:x")
     found.y.refuse(f"{source.name}:y")
-    remarks = [*_input_remarks(found)]
+    remarks = [*input_remarks(found.x.low, found.x.high, found.count, same=found.x.same)]
     if not expected.n_classes:
-        remarks += _target_remarks(found)
+        remarks += target_remarks(found.y.low, found.y.high, found.count, same=found.y.same)
     else:
         remarks += _class_remarks(found, role, ignored_label)
     return tuple(f"{role} data: {remark}" for remark in remarks)
@@ -178,9 +179,8 @@ def _count(name: str, n_classes: int, rows: Rows, labels: NDArray[Any]) -> NDArr
     return np.bincount(labels, minlength=n_classes)
 
 
-def _input_remarks(found: _Found) -> Iterator[str]:
-    """Say what is unusual about inputs."""
-    low, high = found.x.low, found.x.high
+def input_remarks(low: float, high: float, count: int, *, same: bool) -> Iterator[str]:
+    """Say what is unusual about the inputs of `count` samples, all of them the `same` or not."""
     if low >= 0 and _PIXEL[0] <= high <= _PIXEL[1]:
         yield (
             f"inputs lie in {low:g}..{high:g}, which looks like pixels that were not scaled: give "
@@ -191,15 +191,14 @@ def _input_remarks(found: _Found) -> Iterator[str]:
             f"inputs lie in {low:g}..{high:g}; networks learn from values of about -1 to 1: scale "
             "them"
         )
-    if found.x.same and found.count > 1:
-        yield f"all {found.count} samples have the same inputs: there is nothing to learn from"
+    if same and count > 1:
+        yield f"all {count} samples have the same inputs: there is nothing to learn from"
 
 
-def _target_remarks(found: _Found) -> Iterator[str]:
-    """Say what is unusual about targets that are numbers."""
-    low, high = found.y.low, found.y.high
-    if found.y.same and found.count > 1:
-        yield f"all {found.count} samples have the same targets: there is nothing to learn"
+def target_remarks(low: float, high: float, count: int, *, same: bool) -> Iterator[str]:
+    """Say what is unusual about the targets, numbers, of `count` samples."""
+    if same and count > 1:
+        yield f"all {count} samples have the same targets: there is nothing to learn"
     if max(-low, high) > _LARGE_TARGET:
         yield (
             f"targets lie in {low:g}..{high:g}; losses and gradients grow with them: scale them, "
@@ -228,7 +227,7 @@ def _class_remarks(found: _Found, role: str, ignored_label: int) -> Iterator[str
         hint = "; if labels are counted from 1, subtract 1" if empty[0] == 0 else ""
         yield f"{len(empty)} of {len(counts)} classes have no samples: {listed}{hint}"
     most, least = max(used, key=lambda k: used[k]), min(used, key=lambda k: used[k])
-    if used[most] > _IMBALANCE * used[least]:
+    if used[most] > IMBALANCE * used[least]:
         yield (
             f"class {most} has {used[most]} samples, class {least} only {used[least]}: weigh the "
             "classes in the loss, or collect more"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import isnan, prod
 from typing import Any
 
 import numpy as np
@@ -10,14 +12,14 @@ from numpy.typing import NDArray
 
 from armtrain.data.columns import Column, blocks
 from armtrain.data.convert import check_float_dtype
+from armtrain.data.preflight import IMBALANCE, input_remarks, target_remarks
 from armtrain.data.source import TableSource
 from armtrain.errors import DataError
 
 __all__ = ["ClassCount", "Range", "Survey", "survey"]
 
 _MAX_CLASSES = 65_536
-_IMBALANCE = 10
-_LARGE = 20.0
+_GAP = 10
 
 
 @dataclass(frozen=True)
@@ -95,12 +97,16 @@ def survey(source: TableSource) -> Survey:
         classes = _classes(source, errors)
     elif source.y is not None:
         targets = _range(source.y, errors, bytes_allowed=False)
-    warnings = [*_input_warnings(inputs), *_class_warnings(classes)]
+    warnings = [
+        *_remarks(inputs, source.count, input_remarks),
+        *_remarks(targets, source.count, target_remarks),
+        *_class_warnings(classes),
+    ]
     return Survey(source.count, inputs, targets, classes, tuple(errors), tuple(warnings))
 
 
 def _size(column: Column) -> int:
-    return int(np.prod(column.row_shape))
+    return prod(column.row_shape)
 
 
 def _range(column: Column, errors: list[str], *, bytes_allowed: bool) -> Range:
@@ -164,26 +170,19 @@ def _classes(source: TableSource, errors: list[str]) -> tuple[ClassCount, ...]:
             "out"
         )
     last = max(max(counts), len(names) - 1)
-    known = range(last + 1) if last <= 2 * len(counts) + _IMBALANCE else sorted(counts)
+    known = range(last + 1) if last <= 2 * len(counts) + _GAP else sorted(counts)
     numbers_of = sorted({*known, *counts})
     return tuple(
         ClassCount(n, names[n] if 0 <= n < len(names) else "", counts.get(n, 0)) for n in numbers_of
     )
 
 
-def _input_warnings(inputs: Range) -> list[str]:
-    """Say what is unusual about inputs."""
-    warnings = []
-    largest = max(abs(inputs.low), abs(inputs.high))
-    if largest > _LARGE:
-        warnings.append(
-            f"inputs lie in {inputs.low:g}..{inputs.high:g}: networks learn from values of about "
-            "-1 to 1; scale them (csv: normalize=standard or divide=N; pixels: save as uint8)"
-        )
-    size = int(np.prod(inputs.shape))
-    if inputs.constant == size:
-        warnings.append("all samples have the same inputs: there is nothing to learn from")
-    return warnings
+def _remarks(found: Range | None, count: int, remarks: Callable[..., Iterator[str]]) -> list[str]:
+    """Return what a training's pre-flight would tell of a column."""
+    if found is None or isnan(found.low):
+        return []
+    same = found.constant == prod(found.shape)
+    return list(remarks(found.low, found.high, count, same=same))
 
 
 def _class_warnings(classes: tuple[ClassCount, ...]) -> list[str]:
@@ -203,7 +202,7 @@ def _class_warnings(classes: tuple[ClassCount, ...]) -> list[str]:
     if classes[0].count == 0 and not classes[0].name and classes[0].number == 0:
         warnings.append("no label is 0: if they are numbered from 1, subtract 1")
     most, least = max(used, key=lambda c: c.count), min(used, key=lambda c: c.count)
-    if most.count > _IMBALANCE * least.count:
+    if most.count > IMBALANCE * least.count:
         warnings.append(
             f"imbalance: class {most.name or most.number} has {most.count} samples, "
             f"{least.name or least.number} has {least.count}; weigh the classes in the loss or "

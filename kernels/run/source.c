@@ -243,6 +243,7 @@ static art_status open_random(run_source *s, const art_engine *engine, art_error
 art_status run_source_open(run_source *s, const art_engine *engine, art_error *err) {
     s->x.file.fd = s->y.file.fd = -1;
     s->sample = NULL;
+    memset(&s->about, 0, sizeof s->about);
     if (s->spec.kind == RUN_RANDOM) {
         return open_random(s, engine, err);
     }

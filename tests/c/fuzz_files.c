@@ -68,10 +68,11 @@ static void put_number(uint64_t value, size_t n) {
     put(wide, n);
 }
 
-/* A stored member with its directory entry in `central`; wide: 64-bit sizes in an extra field. */
+/* A stored member with its directory entry in `central`: an array, or without a header plain bytes;
+ * wide: 64-bit sizes in an extra field. */
 static void put_member(const char *name, const char *header, const void *data, size_t n, bool wide,
                        bytes *central) {
-    uint64_t size = 10 + strlen(header) + n, at = good.n;
+    uint64_t size = header == NULL ? n : 10 + strlen(header) + n, at = good.n;
     static bytes local;
     uint32_t crc;
     put("PK\3\4", 4);
@@ -79,9 +80,11 @@ static void put_member(const char *name, const char *header, const void *data, s
     put_number(strlen(name), 2);
     put_number(0, 2);
     put(name, strlen(name));
-    put("\x93NUMPY\1\0", 8);
-    put_number(strlen(header), 2);
-    put(header, strlen(header));
+    if (header != NULL) {
+        put("\x93NUMPY\1\0", 8);
+        put_number(strlen(header), 2);
+        put(header, strlen(header));
+    }
     put(data, n);
     crc = art_crc32(0, good.data + good.n - size, size);
     local = good;
@@ -112,8 +115,10 @@ static void make_npz(unsigned variant) {
     static bytes central;
     static unsigned char data[4096];
     static const int32_t labels[3] = {0, 1, 2};
+    static const char about[] = "{\"classes\":\"[\\\"a\\\"]\",\"b\":\"\\u00e9\"}";
     bool wide = variant == 1;
     good.n = central.n = 0;
+    put_member("about.json", NULL, about, sizeof about - 1, wide, &central);
     put_member("x.npy", "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2, 6, 6), }\n", data,
                3 * 72 * 4, wide, &central);
     put_member("y.npy", "{'descr': '<i4', 'fortran_order': False, 'shape': (3,), }\n", labels, 12,
@@ -126,8 +131,8 @@ static void make_npz(unsigned variant) {
         put_number(0, 8);
         put_number(0, 8);
         put_number(0, 4);
-        put_number(2, 8);
-        put_number(2, 8);
+        put_number(3, 8);
+        put_number(3, 8);
         put_number(central.n, 8);
         put_number(begin, 8);
         put("PK\6\7", 4);
@@ -137,7 +142,7 @@ static void make_npz(unsigned variant) {
     }
     put("PK\5\6", 4);
     put_number(0, 6);
-    put_number(wide ? 65535 : 2, 2);
+    put_number(wide ? 65535 : 3, 2);
     put_number(wide ? UINT32_MAX : central.n, 4);
     put_number(wide ? UINT32_MAX : begin, 4);
     put_number(0, 2);
@@ -200,6 +205,9 @@ static void use_source(const char *spec) {
         EXPECT(put_status == ART_OK || put_status == ART_NONFINITE);
     }
     if (status == ART_OK) {
+        const char *about;
+        EXPECT(run_source_about(&source, &about, &err) == ART_OK);
+        EXPECT(about == NULL || strlen(about) == source.about.bytes);
         run_source_close(&source);
     }
 }

@@ -55,8 +55,10 @@ def test_targets_have_a_range(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize(
     ("x", "y", "warning"),
     [
-        ([[0.0], [255.0]], [0, 1], "inputs lie in 0..255"),
-        ([[1.0], [1.0]], [0, 1], "all samples have the same inputs"),
+        ([[0.0], [255.0]], [0, 1], "looks like pixels that were not scaled"),
+        ([[-1.0], [99.0]], [0, 1], "inputs lie in -1..99"),
+        ([[0.0], [1.0]], [[5e3], [1.0]], "targets lie in 1..5000"),
+        ([[1.0], [1.0]], [0, 1], "all 2 samples have the same inputs"),
         ([[0.0], [1.0]], [0, 0], "all samples are of one class"),
         ([[0.0], [1.0]], [1, 2], "numbered from 1"),
         (np.eye(13), [0] * 12 + [1], "imbalance: class 0 has 12 samples, 1 has 1"),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -143,20 +145,19 @@ def test_damaged_files_are_named(tmp_path: Path, content: bytes, reason: str) ->
         assert source.count == 1
 
 
-def test_no_cut_or_changed_byte_escapes(tmp_path: Path) -> None:
-    path = tmp_path / "1.wav"
+def test_no_cut_or_changed_byte_escapes() -> None:
     rng = np.random.default_rng(0)
-    for _ in range(300):
-        data = bytearray(GOOD[: rng.integers(1, len(GOOD) + 1)])
-        data[rng.integers(len(data))] = rng.integers(256)
-        path.write_bytes(data)
-        with path.open("rb") as file:
-            try:
+    with tempfile.TemporaryFile(buffering=0) as file:
+        for _ in range(100):
+            data = bytearray(GOOD[: rng.integers(1, len(GOOD) + 1)])
+            data[rng.integers(len(data))] = rng.integers(256)
+            file.truncate(0)
+            file.seek(0)
+            file.write(data)
+            with suppress(ValueError):
                 sound = read_header(file)
-            except ValueError:
-                continue
-        size = sound.frames * sound.channels * sound.bits // 8
-        assert sound.offset + size <= len(data)
+                size = sound.frames * sound.channels * sound.bits // 8
+                assert sound.offset + size <= len(data)
 
 
 def test_a_file_that_changes_later_is_named(tmp_path: Path) -> None:
