@@ -55,7 +55,9 @@ MAX_PAGE = -Wl,-z,max-page-size=65536
 LDFLAGS_BASE = $(if $(filter aarch64 arm%,$(ARCH)),$(MAX_PAGE))
 
 # File sizes, inode numbers and times have 64 bits on every architecture (a file dated after 2038).
-CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 -fPIC -fvisibility=hidden -Wall -Wextra -Wshadow \
+# C needs no tables for unwinding; debuggers have their own.
+CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -D_TIME_BITS=64 -fPIC -fvisibility=hidden \
+  -fno-asynchronous-unwind-tables -fno-unwind-tables -Wall -Wextra -Wshadow \
   -Wstrict-prototypes -Wvla -fno-math-errno -fno-trapping-math -pthread -Ikernels -Ikernels/include $(WERROR)
 # Contraction is never left to chance: off everywhere, on only where every path fuses alike, and
 # also where GCC's -O1 (the sanitizer builds) would leave the pass out that does it.

@@ -147,6 +147,11 @@ typedef struct art_vec_kernels {
 #undef ART_VEC
 
 /* One table a level, defined at the end of vec_impl.h. */
+/* x86-64 has SSE2 at least: both levels are the same instructions, kept once. */
+#if defined(__x86_64__)
+#define art_vec_vec_sse2 art_vec_c
+#endif
+
 #define ART_VEC_DECLARE(level, ...) extern const art_vec_kernels art_vec_##level;
 ART_EACH_LEVEL(ART_VEC_DECLARE, )
 #undef ART_VEC_DECLARE

@@ -1,4 +1,3 @@
-/* The vec family for level `vec_sse2`. */
-#define ART_VEC_LEVEL vec_sse2
-#define ART_VEC_WIDTH 4
-#include "ukernel/vec/vec_impl.h"
+/* The vec family for level `vec_sse2`: SSE2 is what x86-64 has at least and level `c` is compiled
+ * to, so that vec.h gives both levels the same functions and this file has none. */
+#include "ukernel/vec/vec.h"
