@@ -5,13 +5,26 @@ NumPy's scalars count as what they hold; truth values are no numbers, nor the ot
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from math import inf, isfinite, nextafter
 from numbers import Real
 from operator import index
+from typing import TypeVar
 
 from armtrain.errors import ArgumentError
 
-__all__ = ["as_integer", "as_real", "as_tuple", "integer", "real", "truth"]
+T = TypeVar("T")
+
+__all__ = [
+    "as_integer",
+    "as_real",
+    "as_tuple",
+    "integer",
+    "known_kind",
+    "real",
+    "truth",
+    "what_was_given",
+]
 
 
 def as_integer(value: object) -> int | None:
@@ -119,3 +132,38 @@ def truth(what: str, value: object) -> bool:
     if not isinstance(value, bool) and not numpy_scalar:
         raise ArgumentError(f"{what} needs True or False, got {value!r:.80}")
     return bool(value)
+
+
+def known_kind(
+    value: object, kinds: Collection[type[T]]
+) -> tuple[type[T] | None, tuple[type, ...]]:
+    """Return which of `kinds` a value is, None for none, and the classes that derive it from there.
+
+    Examples
+    --------
+    >>> known_kind(True, (int,))
+    (<class 'int'>, (<class 'bool'>,))
+    """
+    line = type(value).__mro__
+    kind = next((k for k in line if k in kinds), None)
+    return kind, () if kind is None else line[: line.index(kind)]
+
+
+def what_was_given(value: object, parser: str, call: str) -> str:
+    """Name what was given instead of a description, with the way out where there is one.
+
+    Parameters
+    ----------
+    value : object
+    parser : str
+        What makes a description of a text, as 'nn.parse_loss makes a loss of a text'.
+    call : str
+        How a class is called, its name in braces: 'nn.{}()'.
+    """
+    if isinstance(value, str):
+        return f"{value!r:.80}; {parser}"
+    if isinstance(value, type):
+        return f"the class {value.__name__}; call it, as in {call.format(value.__name__)}"
+    kind = type(value)
+    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    return f"{home}{kind.__qualname__}"

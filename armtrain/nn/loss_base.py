@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from armtrain.errors import ArgumentError
 from armtrain.limits import MAX_DIM, NO_LABEL
 from armtrain.nn.arguments import rate, refuse_unless
-from armtrain.values import as_integer
+from armtrain.values import as_integer, known_kind
 
 __all__ = ["Loss", "ignored", "only_mean", "option_text", "plain_loss", "weights_of"]
 
@@ -107,11 +107,10 @@ def plain_loss(loss: Loss, kinds: Collection[type[Loss]]) -> Loss | None:
     ArgumentError
         The subclass defines something that would have no effect.
     """
-    derived = type(loss)
-    kind: type[Loss] | None = next((k for k in derived.__mro__ if k in kinds), None)
-    if kind is None or kind is derived:
+    kind, owners = known_kind(loss, kinds)
+    if kind is None or not owners:
         return None if kind is None else loss
-    for owner in derived.__mro__[: derived.__mro__.index(kind)]:
+    for owner in owners:
         for name in vars(owner):
             if name == "__call__" or not name.startswith("_"):
                 raise ArgumentError(

@@ -114,7 +114,17 @@ class BCEWithLogitsLoss(Loss):
         only_mean(self, size_average, reduce, reduction)
 
 
-class MSELoss(Loss):
+class _Plain(Loss):
+    """A loss without options."""
+
+    def __init__(
+        self, size_average: None = None, reduce: None = None, reduction: str = "mean"
+    ) -> None:
+        super().__init__()
+        only_mean(self, size_average, reduce, reduction)
+
+
+class MSELoss(_Plain):
     """Mean of (y - target)^2 over all elements; targets have the shape of y.
 
     Parameters
@@ -125,14 +135,8 @@ class MSELoss(Loss):
 
     word = "mse"
 
-    def __init__(
-        self, size_average: None = None, reduce: None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__()
-        only_mean(self, size_average, reduce, reduction)
 
-
-class L1Loss(Loss):
+class L1Loss(_Plain):
     """Mean of |y - target| over all elements; targets have the shape of y.
 
     Parameters
@@ -142,12 +146,6 @@ class L1Loss(Loss):
     """
 
     word = "l1"
-
-    def __init__(
-        self, size_average: None = None, reduce: None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__()
-        only_mean(self, size_average, reduce, reduction)
 
 
 class SmoothL1Loss(Loss):

@@ -32,7 +32,6 @@ _MODES = ("train", "frozen_statistics", "frozen_all")
 class _BatchNorm(Module):
     """What batch normalisation over one side and over two have in common."""
 
-    mode: str
     num_features: int
     eps: float
     momentum: float
@@ -58,12 +57,21 @@ class _BatchNorm(Module):
         super().__init__()
         self._set(num_features=num_features, eps=eps, momentum=momentum)
         self._set(affine=affine, track_running_stats=track_running_stats)
-        self.mode = "train"
+        self._mode = "train"
         shape = (self.num_features,)
         self.weight = Parameter(shape, constant(1.0)) if self.affine else None
         self.bias = Parameter(shape, constant(0.0)) if self.affine else None
         self.running_mean = Buffer(shape, constant(0.0)) if self.track_running_stats else None
         self.running_var = Buffer(shape, constant(1.0)) if self.track_running_stats else None
+
+    @property
+    def mode(self) -> str:
+        """What `set_mode` chose last; setting it calls `set_mode`."""
+        return self._mode
+
+    @mode.setter
+    def mode(self, mode: str) -> None:
+        self.set_mode(mode)
 
     def set_mode(self, mode: str) -> Self:
         """Choose what training steps do with the layer; `train()` and `eval()` change no mode.
@@ -90,7 +98,7 @@ class _BatchNorm(Module):
                 f"{type(self).__name__}: mode '{mode}' uses running statistics, which this layer "
                 "has not; make it with track_running_stats=True"
             )
-        self.mode = mode
+        self._mode = mode
         for member in (self.weight, self.bias):
             if member is not None:
                 member.requires_grad_(mode != "frozen_all")
@@ -98,7 +106,7 @@ class _BatchNorm(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value of the input's shape."""
-        training = (self.training and self.mode == "train") or not self.track_running_stats
+        training = (self.training and self._mode == "train") or not self.track_running_stats
         attrs = BatchNorm2dAttrs(self.eps, self.momentum, training, self._sides)
         slots = ("weight", "bias", "running_mean", "running_var")
         members = {slot: getattr(self, slot) for slot in slots}

@@ -10,6 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from armtrain.errors import ArgumentError
+from armtrain.values import known_kind
 
 __all__ = ["plain"]
 
@@ -35,12 +36,11 @@ def plain(value: Any, kinds: Collection[type[Any]], where: str) -> Any:
     ArgumentError
         The subclass defines something that would have no effect.
     """
-    derived = type(value)
-    kind = next((k for k in derived.__mro__ if k in kinds), None)
-    if kind is None or kind is derived:
+    kind, owners = known_kind(value, kinds)
+    if kind is None or not owners:
         return None if kind is None else value
     values = [f.name for f in fields(kind)]
-    for owner in derived.__mro__[: derived.__mro__.index(kind)]:
+    for owner in owners:
         for name in _additions(owner, values):
             title = f"{where}.{kind.__name__}"
             raise ArgumentError(

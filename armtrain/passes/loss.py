@@ -25,6 +25,7 @@ from armtrain.nn.losses import (
 )
 from armtrain.passes.emit import Place
 from armtrain.passes.forward import Forward
+from armtrain.values import what_was_given
 
 __all__ = ["check_loss", "emit_eval_loss", "emit_train_loss", "reads_torch_order"]
 
@@ -98,7 +99,8 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
     known = plain_loss(loss, _RULES) if isinstance(loss, Loss) else None
     if known is None:
         *names, last = (f"nn.{kind.__name__}()" for kind in _RULES)
-        raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {_got(loss)}")
+        got = what_was_given(loss, "nn.parse_loss makes a loss of a text", "nn.{}()")
+        raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {got}")
     if _RULES[type(known)].labels and len(output_shape) != 2:
         raise ShapeError(
             f"{type(known).__name__} needs logits of shape (N, classes), the network returns "
@@ -106,17 +108,6 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
         )
     _check_features(known, output_shape)
     return known
-
-
-def _got(value: object) -> str:
-    """Name what was given instead of a loss, with the way out where there is one."""
-    if isinstance(value, str):
-        return f"{value!r:.80}; nn.parse_loss makes a loss of a text"
-    if isinstance(value, type):
-        return f"the class {value.__name__}; call it, as in nn.{value.__name__}()"
-    kind = type(value)
-    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return f"{home}{kind.__qualname__}"
 
 
 def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:

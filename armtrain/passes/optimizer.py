@@ -16,7 +16,7 @@ from armtrain.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from armtrain.optim.derived import plain
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select
-from armtrain.values import real
+from armtrain.values import real, what_was_given
 
 __all__ = [
     "Clipping",
@@ -78,21 +78,12 @@ def check_optimizer(optimizer: object) -> Optimizer:
     known: Optimizer | None = plain(optimizer, tuple(_UPDATES), "optim")
     if known is None:
         names = [f"optim.{kind.__name__}(...)" for kind in _UPDATES]
+        parser, call = "optim.parse_optimizer makes an optimizer of a text", "optim.{}(lr=0.01)"
         raise ArgumentError(
-            f"optimizer needs {', '.join(names[:-1])} or {names[-1]}, got {_got(optimizer)}"
+            f"optimizer needs {', '.join(names[:-1])} or {names[-1]}, got "
+            f"{what_was_given(optimizer, parser, call)}"
         )
     return known
-
-
-def _got(value: object) -> str:
-    """Name what was given instead of an optimiser, with the way out where there is one."""
-    if isinstance(value, str):
-        return f"{value!r:.80}; optim.parse_optimizer makes an optimizer of a text"
-    if isinstance(value, type):
-        return f"the class {value.__name__}; call it, as in optim.{value.__name__}(lr=0.01)"
-    kind = type(value)
-    home = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
-    return f"{home}{kind.__qualname__}"
 
 
 def check_clipping(

@@ -61,7 +61,7 @@ class InvertedResidual(nn.Module):
 
 
 class MobileNetV2(nn.Module):
-    """Width 1 on images whose sides are multiples of 32, 10 classes.
+    """Width 1, 10 classes.
 
     2,236,682 parameters, and 34,112 running statistics.
     """

@@ -8,6 +8,7 @@ import pytest
 import armtrain as at
 from armtrain import nn, optim
 from armtrain.errors import ArgumentError, ShapeError
+from armtrain.ir.program import Phase
 
 X = np.arange(1, 5, dtype=np.float32)[:, None]
 """One channel of four values: mean 2.5, variance 1.25 or 1.666667."""
@@ -63,6 +64,27 @@ def test_frozen_all_trains_what_lies_before_it() -> None:
     after = trainer.state_dict()
     changed = {name for name in before if (before[name] != after[name]).any()}
     assert changed == {"0.weight", "0.bias"}
+
+
+def test_a_mode_can_be_assigned_and_is_checked() -> None:
+    layer = nn.BatchNorm1d(1)
+    layer.mode = "frozen_all"
+    assert layer.mode == "frozen_all"
+    assert layer.weight is not None
+    assert not layer.weight.requires_grad
+    with pytest.raises(ArgumentError, match="use one of train"):
+        layer.mode = "frozen"
+    assert layer.mode == "frozen_all"
+
+
+@pytest.mark.parametrize(("mode", "op"), [("train", "fwd"), ("frozen_statistics", "eval")])
+def test_a_description_tells_the_mode_by_the_training_step(mode: str, op: str) -> None:
+    net = nn.Sequential(nn.BatchNorm1d(1).set_mode(mode), nn.Linear(1, 1))
+    plan = at.plan(
+        net, input_shape=(1,), batch_size=4, loss=nn.MSELoss(), optimizer=optim.SGD(lr=0.1)
+    )
+    steps = [s.op.name for s in plan.program.steps if s.phase is Phase.TRAIN]
+    assert steps[0] == f"BATCHNORM2D_{op.upper()}"
 
 
 def test_modes_that_are_not_there_are_refused() -> None:

@@ -33,7 +33,7 @@ def arrays(source: TableSource) -> tuple[np.ndarray, np.ndarray]:
 
 def images(root: Path, **pixels: object) -> None:
     """Store one image in each of some folders."""
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for name, values in pixels.items():
         (root / name).mkdir(parents=True, exist_ok=True)
         image.fromarray(np.asarray(values)).save(root / name / "1.png")
@@ -66,7 +66,7 @@ def test_a_class_without_validation_files_shifts_no_other(tmp_path: Path, empty:
 
 
 def test_three_bad_images_of_five_are_named_before_training(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     images(tmp_path, a=GREY, b=GREY)
     noise = np.random.default_rng(0).integers(0, 255, (40, 40), np.uint8)
     image.fromarray(noise).save(tmp_path / "a" / "cut.jpg")
@@ -100,7 +100,7 @@ def test_grey_of_16_bits_keeps_its_levels(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("targets", [True, False])
 def test_the_orientation_of_the_camera_is_applied(tmp_path: Path, targets: bool) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     (tmp_path / "a").mkdir()
     exif = image.Exif()
     exif[0x0112] = 6
@@ -113,7 +113,7 @@ def test_the_orientation_of_the_camera_is_applied(tmp_path: Path, targets: bool)
 
 
 def test_every_kind_of_image_arrives_in_three_channels(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     (tmp_path / "a").mkdir()
     for mode, value in (
         ("L", 51),

@@ -18,7 +18,7 @@ TOLERANCE = 8 * TIMES * 2.0**-53
 
 def factors(text: str, times: int) -> list[float]:
     """Return the factor at every time, epochs and steps counted alike."""
-    scale = pytest.importorskip("armtrain._engine").schedule_scale
+    scale = pytest.importorskip("armtrain._engine", reason="the engine is not built").schedule_scale
     (part,) = parse_schedule(text)
     lists = part.values(), getattr(part, "milestones", ())
     return [scale(part.word, *lists, part.interval == "step", t, t) for t in range(times)]

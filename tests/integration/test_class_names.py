@@ -173,7 +173,7 @@ def test_resuming_a_table_is_exact(folder: Path) -> None:
 def test_predictions_of_folders_name_the_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     monkeypatch.chdir(tmp_path)
     for name, value in (("dark", 0), ("light", 255)):
         Path("d", name).mkdir(parents=True)

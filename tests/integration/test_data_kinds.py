@@ -30,7 +30,7 @@ def table(path: Path) -> str:
 
 def images(path: Path) -> str:
     """Write images, and a file that is none."""
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for i, v in enumerate(VALUES):
         folder = path / CLASSES[i // EACH]
         folder.mkdir(parents=True, exist_ok=True)

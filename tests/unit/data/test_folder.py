@@ -14,7 +14,7 @@ from armtrain.data.source import Expected, TableSource
 from armtrain.data.spec import open_table, parse_spec
 from armtrain.errors import DataError, StorageError
 
-Image = pytest.importorskip("PIL.Image")
+Image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
 
 
 def image(path: Path, pixels: object, mode: str | None = None, **options: object) -> Path:

@@ -110,7 +110,7 @@ def test_another_number_of_samples_is_refused(made: Path) -> None:
 def test_images_of_a_manifest_are_not_decoded_before_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         image.fromarray(np.full((2, 2), 9, np.uint8)).save(tmp_path / name / "1.png")
@@ -134,7 +134,7 @@ def test_images_of_a_manifest_are_not_decoded_before_use(
 
 
 def test_a_validation_by_manifest_keeps_the_numbers_of_the_training(tmp_path: Path) -> None:
-    image = pytest.importorskip("PIL.Image")
+    image = pytest.importorskip("PIL.Image", reason="Pillow is not installed")
     for name in ("train/a", "train/b", "train/c", "held/a", "held/c", "odd/d"):
         (tmp_path / name).mkdir(parents=True)
         image.fromarray(np.full((2, 2), 9, np.uint8)).save(tmp_path / name / "1.png")

@@ -72,7 +72,7 @@ def attr_places(made: Plan) -> list[tuple[int, OpCode, AttrSpec]]:
 
 
 def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engine() -> None:
-    engine = pytest.importorskip("armtrain._engine")
+    engine = pytest.importorskip("armtrain._engine", reason="the engine is not built")
     seen = set()
     others = (
         *(optim.Adam(lr=0.1), optim.AdamW(), optim.Adagrad()),
@@ -121,7 +121,7 @@ HEADER_LIMITS = [
 
 @pytest.mark.parametrize(("field", "limit", "message"), HEADER_LIMITS)
 def test_header_limits(field: str, limit: str, message: str) -> None:
-    engine = pytest.importorskip("armtrain._engine")
+    engine = pytest.importorskip("armtrain._engine", reason="the engine is not built")
     most = next(entry.value for entry in LIMITS if entry.name == limit)
     step = 64 if field == "arena_bytes" else 1
     bad = with_field(a_plan().to_bytes(), "header", 0, field, most + step)
@@ -133,7 +133,7 @@ def test_header_limits(field: str, limit: str, message: str) -> None:
 
 
 def test_the_largest_number_of_threads_is_planned_checked_and_opened() -> None:
-    engine = pytest.importorskip("armtrain._engine")
+    engine = pytest.importorskip("armtrain._engine", reason="the engine is not built")
     content = a_plan(threads=MAX_THREADS).to_bytes()
     assert findings(content) == []
     assert engine.Engine(content, threads=1).info()["threads"] == 1
