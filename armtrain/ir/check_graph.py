@@ -62,4 +62,5 @@ def verify_graph(graph: Graph) -> None:
     _require(0 <= graph.output < len(graph.nodes), f"output {graph.output} does not exist")
     for node in graph.nodes:
         _check_node(node, graph, params)
-        _require(node.shape[0] == graph.batch_size, f"'{node.name}': batch is {node.shape[0]}")
+        whole = node.shape[0] % graph.batch_size == 0
+        _require(whole, f"'{node.name}': {node.shape[0]} rows of {graph.batch_size} samples")

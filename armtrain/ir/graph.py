@@ -21,6 +21,7 @@ __all__ = [
     "Attrs",
     "AvgPool2dAttrs",
     "BatchNorm2dAttrs",
+    "CatAttrs",
     "Conv2dAttrs",
     "DropoutAttrs",
     "FlattenAttrs",
@@ -32,9 +33,13 @@ __all__ = [
     "NodeKind",
     "Pair",
     "Param",
+    "PermuteAttrs",
     "ReluAttrs",
+    "ReshapeAttrs",
+    "SliceAttrs",
     "TanhAttrs",
     "ToNchwAttrs",
+    "ToNhwcAttrs",
 ]
 
 Pair: TypeAlias = tuple[int, int]
@@ -56,6 +61,11 @@ class NodeKind(StrEnum):
     FLATTEN = "flatten"
     ADD = "add"
     TO_NCHW = "to_nchw"
+    TO_NHWC = "to_nhwc"
+    RESHAPE = "reshape"
+    PERMUTE = "permute"
+    SLICE = "slice"
+    CAT = "cat"
     ACTIVATION = "activation"
 
 
@@ -188,9 +198,54 @@ class AddAttrs:
 
 @dataclass(frozen=True)
 class ToNchwAttrs:
-    """A flattened image brought from arena order into torch's order; the value is the same."""
+    """An image brought from channels-last into torch's order; the value is the same."""
 
     kind: ClassVar[NodeKind] = NodeKind.TO_NCHW
+
+
+@dataclass(frozen=True)
+class ToNhwcAttrs:
+    """The inverse of `ToNchwAttrs`."""
+
+    kind: ClassVar[NodeKind] = NodeKind.TO_NHWC
+
+
+@dataclass(frozen=True)
+class ReshapeAttrs:
+    """The elements in torch's order under another shape, whose first dimension is rows of samples.
+
+    `shape` at the planned batch: N k rows are k rows of every sample.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.RESHAPE
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PermuteAttrs:
+    """Dimension i of the value is dimension `dims[i]` of the input; the first one stays."""
+
+    kind: ClassVar[NodeKind] = NodeKind.PERMUTE
+    dims: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SliceAttrs:
+    """`length` places of one dimension from `start` on, every `step`-th of them."""
+
+    kind: ClassVar[NodeKind] = NodeKind.SLICE
+    dim: int
+    start: int
+    length: int
+    step: int = 1
+
+
+@dataclass(frozen=True)
+class CatAttrs:
+    """Values one after the other along one dimension."""
+
+    kind: ClassVar[NodeKind] = NodeKind.CAT
+    dim: int
 
 
 Attrs: TypeAlias = (
@@ -207,6 +262,11 @@ Attrs: TypeAlias = (
     | FlattenAttrs
     | AddAttrs
     | ToNchwAttrs
+    | ToNhwcAttrs
+    | ReshapeAttrs
+    | PermuteAttrs
+    | SliceAttrs
+    | CatAttrs
 )
 
 
@@ -249,7 +309,7 @@ class Node:
     inputs : tuple of int
         Ids of earlier nodes.
     shape : tuple of int
-        Shape of its value, batch first, NCHW.
+        Shape of its value in torch's order; its first dimension is a multiple of the batch.
     params : tuple of (str, str)
         (slot, parameter name), slots as torch names them ('weight', 'running_mean').
     """

@@ -79,6 +79,9 @@ class OpCode(IntEnum):
     MISH_GRAD = 66
     SOFTPLUS_FWD = 67
     SOFTPLUS_GRAD = 68
+    PERMUTE = 69
+    SLICE = 70
+    PLACE = 71
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -113,6 +113,8 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "pad": ("i", 0, MAX_WINDOW),
     "flag": ("i", 0, 1),
     "slot": ("i", 0, MAX_RECORDS - 1),
+    "axis": ("i", 1, 5),
+    "place": ("i", 0, MAX_DIM),
     "stream": ("i", -(2**63), 2**63 - 1),
     "share": ("f", 0.0, 1.0),
     "part": ("f", 0.0, _BELOW_ONE),

@@ -97,7 +97,7 @@ def _batchnorm_eval_grad(code: OpCode, operands: Operands, threads: int) -> int:
     return _column_partials(_operand(code, operands, "dy")) if reduces else 0
 
 
-_WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail is not None)
+_WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail and spec.tail.kind == "f")
 """Operations with weights among their attributes, which they keep as float32 in their scratch."""
 
 _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {

@@ -48,11 +48,13 @@ IMPOSSIBLE: _Dims = (0,)
 
 
 def _linear(x: str, y: str, w: str) -> _Rule:
-    """Return the rule of y[N,O] = x[N,I] w[I,O]."""
+    """Return the rule of y[..., O] = x[..., I] w[I, O]."""
 
     def rule(o: Operands) -> _Needs:
-        (rows, inputs), (_, outputs) = o.dims[x], o.dims[y]
-        return {y: (rows, outputs), w: (inputs, outputs), "b": (outputs,), "db": (outputs,)}
+        (*rows, inputs), (*_, outputs) = o.dims[x], o.dims[y]
+        if not rows:
+            return {x: IMPOSSIBLE}
+        return {y: (*rows, outputs), w: (inputs, outputs), "b": (outputs,), "db": (outputs,)}
 
     return rule
 
@@ -142,6 +144,31 @@ def _slots(o: Operands) -> _Needs:
     return {"acc": o.count("acc") if known else IMPOSSIBLE, "scale": (1,)}
 
 
+def _permute(o: Operands) -> _Needs:
+    """Return the rule of a permutation: the batch stays, every other axis is there once."""
+    x, perm = o.dims["x"], [int(v) for k, v in o.attrs.items() if k.startswith("perm[")]
+    if sorted(perm) != list(range(1, len(x))):
+        return {"x": IMPOSSIBLE}
+    return {"y": (x[0], *(x[axis] for axis in perm))}
+
+
+def _part(whole: str, small: str) -> _Rule:
+    """Return the rule of a part of a value along one axis."""
+
+    def rule(o: Operands) -> _Needs:
+        dims, axis = list(o.dims[whole]), o.integer("axis")
+        if axis >= min(len(dims), len(o.dims[small])):
+            return {whole: IMPOSSIBLE}
+        length, places = o.dims[small][axis], dims[axis]
+        inside = o.integer("start") + o.integer("step") * (length - 1) < places
+        based = "whole" in o.dims or not o.attrs.get("add", 0)
+        needs: _Needs = {"whole": o.dims[whole]}
+        dims[axis] = length
+        return {**needs, small: tuple(dims)} if inside and based else {whole: IMPOSSIBLE}
+
+    return rule
+
+
 _RULES: dict[OpCode, _Rule] = {
     OpCode.LINEAR_FWD: _linear("x", "y", "w"),
     OpCode.LINEAR_GRAD_W: _linear("x", "dy", "dw"),
@@ -167,6 +194,9 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.COPY: _alike("x", "y"),
     OpCode.NHWC_TO_NCHW: _alike("x", "y"),
     OpCode.NCHW_TO_NHWC: _alike("x", "y"),
+    OpCode.PERMUTE: _permute,
+    OpCode.SLICE: _part("x", "y"),
+    OpCode.PLACE: _part("y", "x"),
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
     OpCode.MSE_GRAD: _elements,
@@ -213,10 +243,10 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.SOFTPLUS_GRAD: _alike("x", "dy", "dx"),
 }
 
-_SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "target"})
+_SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "whole", "idx", "logits", "dlogits", "target"})
 
 _RANKS = (
-    ("LINEAR_", {"x": 2, "y": 2, "dx": 2, "dy": 2, "w": 2, "dw": 2}),
+    ("LINEAR_", {"w": 2, "dw": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
     ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
