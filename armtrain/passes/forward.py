@@ -130,11 +130,12 @@ class Forward:
     def _output_layout(self, dims: tuple[int, ...]) -> Layout:
         """Return the layout of the network's output over its producer's dimensions."""
         layout = self.layout(self.graph.output)[1]
-        image = self.orders[self.producer(self.graph.output)] is not None
-        if image and len(dims) == 4 and len(layout.view) == 2:
-            n, height, width, channels = dims
-            return Layout(layout.shape, (n, channels, height, width), (0, 2, 3, 1))
-        return layout
+        if len(dims) <= len(layout.view):
+            return layout
+        if self.orders[self.producer(self.graph.output)] is None:
+            return Layout(layout.shape, dims, tuple(range(len(dims))))
+        n, height, width, channels = dims
+        return Layout(layout.shape, (n, channels, height, width), (0, 2, 3, 1))
 
 
 ForwardRule = Callable[[Forward, Node, Any], list[Step]]
