@@ -12,28 +12,49 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
+from armtrain.ir.node_kinds import NodeKind
 from armtrain.ir.program import Init
+from armtrain.ir.tensor_attrs import (
+    AffineAttrs,
+    CatAttrs,
+    CombineAttrs,
+    FunctionAttrs,
+    MatmulAttrs,
+    PermuteAttrs,
+    PowerAttrs,
+    ReduceAttrs,
+    ReshapeAttrs,
+    SliceAttrs,
+    ToNchwAttrs,
+    ToNhwcAttrs,
+)
 
 __all__ = [
     "Activation",
     "ActivationAttrs",
     "AddAttrs",
+    "AffineAttrs",
     "Attrs",
     "AvgPool2dAttrs",
     "BatchNorm2dAttrs",
     "CatAttrs",
+    "CombineAttrs",
     "Conv2dAttrs",
     "DropoutAttrs",
     "FlattenAttrs",
+    "FunctionAttrs",
     "Graph",
     "InputAttrs",
     "LinearAttrs",
+    "MatmulAttrs",
     "MaxPool2dAttrs",
     "Node",
     "NodeKind",
     "Pair",
     "Param",
     "PermuteAttrs",
+    "PowerAttrs",
+    "ReduceAttrs",
     "ReluAttrs",
     "ReshapeAttrs",
     "SliceAttrs",
@@ -44,29 +65,6 @@ __all__ = [
 
 Pair: TypeAlias = tuple[int, int]
 """(height, width); what works on sequences (`sides` 1) sees images of height 1."""
-
-
-class NodeKind(StrEnum):
-    """What a node computes; the value is its word in dumps."""
-
-    INPUT = "input"
-    LINEAR = "linear"
-    CONV2D = "conv2d"
-    MAXPOOL2D = "maxpool2d"
-    AVGPOOL2D = "avgpool2d"
-    BATCHNORM2D = "batchnorm2d"
-    RELU = "relu"
-    TANH = "tanh"
-    DROPOUT = "dropout"
-    FLATTEN = "flatten"
-    ADD = "add"
-    TO_NCHW = "to_nchw"
-    TO_NHWC = "to_nhwc"
-    RESHAPE = "reshape"
-    PERMUTE = "permute"
-    SLICE = "slice"
-    CAT = "cat"
-    ACTIVATION = "activation"
 
 
 class Activation(StrEnum):
@@ -196,58 +194,6 @@ class AddAttrs:
     kind: ClassVar[NodeKind] = NodeKind.ADD
 
 
-@dataclass(frozen=True)
-class ToNchwAttrs:
-    """An image brought from channels-last into torch's order; the value is the same."""
-
-    kind: ClassVar[NodeKind] = NodeKind.TO_NCHW
-
-
-@dataclass(frozen=True)
-class ToNhwcAttrs:
-    """The inverse of `ToNchwAttrs`."""
-
-    kind: ClassVar[NodeKind] = NodeKind.TO_NHWC
-
-
-@dataclass(frozen=True)
-class ReshapeAttrs:
-    """The elements in torch's order under another shape, whose first dimension is rows of samples.
-
-    `shape` at the planned batch: N k rows are k rows of every sample.
-    """
-
-    kind: ClassVar[NodeKind] = NodeKind.RESHAPE
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class PermuteAttrs:
-    """Dimension i of the value is dimension `dims[i]` of the input; the first one stays."""
-
-    kind: ClassVar[NodeKind] = NodeKind.PERMUTE
-    dims: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class SliceAttrs:
-    """`length` places of one dimension from `start` on, every `step`-th of them."""
-
-    kind: ClassVar[NodeKind] = NodeKind.SLICE
-    dim: int
-    start: int
-    length: int
-    step: int = 1
-
-
-@dataclass(frozen=True)
-class CatAttrs:
-    """Values one after the other along one dimension."""
-
-    kind: ClassVar[NodeKind] = NodeKind.CAT
-    dim: int
-
-
 Attrs: TypeAlias = (
     InputAttrs
     | LinearAttrs
@@ -267,6 +213,12 @@ Attrs: TypeAlias = (
     | PermuteAttrs
     | SliceAttrs
     | CatAttrs
+    | CombineAttrs
+    | AffineAttrs
+    | PowerAttrs
+    | FunctionAttrs
+    | ReduceAttrs
+    | MatmulAttrs
 )
 
 

@@ -82,6 +82,13 @@ class OpCode(IntEnum):
     PERMUTE = 69
     SLICE = 70
     PLACE = 71
+    COMBINE = 72
+    AFFINE = 73
+    POWER = 74
+    FUNCTION = 75
+    EXPAND = 76
+    REDUCE = 77
+    MATMUL = 78
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -11,15 +11,12 @@ from armtrain.ir.graph import (
     Attrs,
     AvgPool2dAttrs,
     BatchNorm2dAttrs,
-    CatAttrs,
     Conv2dAttrs,
     MaxPool2dAttrs,
     NodeKind,
     Pair,
-    PermuteAttrs,
-    ReshapeAttrs,
-    SliceAttrs,
 )
+from armtrain.ir.tensor_shapes import TENSOR_RULES
 from armtrain.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
 
 __all__ = ["infer_shape", "window_output"]
@@ -181,50 +178,6 @@ def _flatten(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -
     return shape[0], prod(shape[1:])
 
 
-def _reshape(what: str, inputs: tuple[Shape, ...], attrs: ReshapeAttrs, params: Params) -> Shape:
-    """As many elements under another shape."""
-    if prod(attrs.shape) != prod(inputs[0]):
-        raise ShapeError(
-            f"{what}: a value of shape {inputs[0]} has not the elements of {attrs.shape}"
-        )
-    return attrs.shape
-
-
-def _permute(what: str, inputs: tuple[Shape, ...], attrs: PermuteAttrs, params: Params) -> Shape:
-    """Return the same dimensions in another order, the batch first."""
-    shape = inputs[0]
-    if sorted(attrs.dims) != list(range(len(shape))) or attrs.dims[0] != 0:
-        raise ShapeError(
-            f"{what}: dimensions {attrs.dims} of a value of shape {shape} are not available: each "
-            "once, the batch first"
-        )
-    return tuple(shape[d] for d in attrs.dims)
-
-
-def _slice(what: str, inputs: tuple[Shape, ...], attrs: SliceAttrs, params: Params) -> Shape:
-    """Take some places of a dimension behind the batch."""
-    shape, dim = inputs[0], attrs.dim
-    last = attrs.start + (attrs.length - 1) * attrs.step
-    if not 1 <= dim < len(shape) or min(attrs.length, attrs.step) < 1 or not 0 <= last < shape[dim]:
-        raise ShapeError(
-            f"{what}: {attrs.length} places from {attrs.start} on, every {attrs.step}, of "
-            f"dimension {dim} of a value of shape {shape} are not there"
-        )
-    return *shape[:dim], attrs.length, *shape[dim + 1 :]
-
-
-def _cat(what: str, inputs: tuple[Shape, ...], attrs: CatAttrs, params: Params) -> Shape:
-    """Values that differ in one dimension behind the batch only."""
-    first, dim = inputs[0], attrs.dim
-    others = {(*s[:dim], *s[dim + 1 :]) if len(s) == len(first) else s for s in inputs}
-    if not 1 <= dim < len(first) or len(others) > 1:
-        raise ShapeError(
-            f"{what}: values of shape {', '.join(map(str, inputs))} cannot be joined along "
-            f"dimension {dim}; all others must be the same, and samples of a batch stay apart"
-        )
-    return *first[:dim], sum(s[dim] for s in inputs), *first[dim + 1 :]
-
-
 def _add(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
     """Both operands have one shape."""
     a, b = inputs
@@ -250,10 +203,7 @@ _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] =
     NodeKind.ADD: _add,
     NodeKind.TO_NCHW: _same,
     NodeKind.TO_NHWC: _same,
-    NodeKind.RESHAPE: _reshape,
-    NodeKind.PERMUTE: _permute,
-    NodeKind.SLICE: _slice,
-    NodeKind.CAT: _cat,
+    **TENSOR_RULES,
 }
 
 

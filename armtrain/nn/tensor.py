@@ -8,13 +8,14 @@ from math import prod
 from typing import TYPE_CHECKING, Protocol
 
 from armtrain.errors import ShapeError
+from armtrain.ir.arithmetic import Combine, Function
 from armtrain.ir.graph import (
     Activation,
     ActivationAttrs,
-    AddAttrs,
     Attrs,
     CatAttrs,
     FlattenAttrs,
+    FunctionAttrs,
     PermuteAttrs,
     ReluAttrs,
     ReshapeAttrs,
@@ -22,6 +23,7 @@ from armtrain.ir.graph import (
     TanhAttrs,
 )
 from armtrain.limits import MAX_DIM
+from armtrain.nn.operators import combined, power, product, reduced
 from armtrain.nn.shaping import (
     checked_dim,
     flat_list,
@@ -37,8 +39,9 @@ if TYPE_CHECKING:
 __all__ = ["Recorder", "Tensor", "cat", "flatten", "stack"]
 
 _AVAILABLE = (
-    "+, reshape, view, flatten, unflatten, squeeze, unsqueeze, permute, transpose, slices, narrow, "
-    "select, split, chunk, unbind, relu, tanh, sigmoid and the layers of armtrain.nn"
+    "+, -, *, /, **, @, sum, mean, sqrt, exp, log, abs, reshape, view, flatten, unflatten, "
+    "squeeze, unsqueeze, permute, transpose, slices, narrow, select, split, chunk, unbind, relu, "
+    "tanh, sigmoid and the layers of armtrain.nn"
 )
 
 
@@ -112,15 +115,92 @@ class Tensor:
         return self.recorder.record(owner, attrs, (self, *others), params or {})
 
     def __add__(self, other: object) -> Tensor:
-        """Return the sum of two tensors of equal shape."""
-        if not isinstance(other, Tensor):
-            raise ShapeError(
-                f"cannot add {type(other).__name__} to a value of shape {self.shape}: only the "
-                "sum of two tensors of equal shape can be trained"
-            )
-        return self.record(None, AddAttrs(), others=(other,))
+        """Return the sum with a tensor, a parameter or a number."""
+        return combined(self, other, Combine.ADD)
 
-    __radd__ = __add__
+    __radd__ = add = __add__
+
+    def __sub__(self, other: object) -> Tensor:
+        """Return the difference."""
+        return combined(self, other, Combine.SUB)
+
+    sub = __sub__
+
+    def __rsub__(self, other: object) -> Tensor:
+        """Return `other` minus the tensor."""
+        return combined(self, other, Combine.RSUB)
+
+    def __mul__(self, other: object) -> Tensor:
+        """Return the product, element by element."""
+        return combined(self, other, Combine.MUL)
+
+    __rmul__ = mul = __mul__
+
+    def __truediv__(self, other: object) -> Tensor:
+        """Return the quotient."""
+        return combined(self, other, Combine.DIV)
+
+    div = __truediv__
+
+    def __rtruediv__(self, other: object) -> Tensor:
+        """Return `other` over the tensor."""
+        return combined(self, other, Combine.RDIV)
+
+    def __neg__(self) -> Tensor:
+        """Return the tensor times -1."""
+        return self * -1.0
+
+    neg = __neg__
+
+    def __pow__(self, exponent: object) -> Tensor:
+        """Return the tensor to the power of a whole or half number."""
+        return power(self, exponent)
+
+    pow = __pow__
+
+    def __matmul__(self, other: object) -> Tensor:
+        """Return the products of the matrices in the last two dimensions."""
+        return product(self, other)
+
+    matmul = bmm = __matmul__
+
+    def square(self) -> Tensor:
+        """Return the square."""
+        return power(self, 2)
+
+    def sqrt(self) -> Tensor:
+        """Return the square root."""
+        return power(self, 0.5)
+
+    def rsqrt(self) -> Tensor:
+        """Return 1 over the square root."""
+        return power(self, -0.5)
+
+    def reciprocal(self) -> Tensor:
+        """Return 1 over the tensor."""
+        return power(self, -1)
+
+    def exp(self) -> Tensor:
+        """Return e^x."""
+        return self.record(None, FunctionAttrs(Function.EXP))
+
+    def log(self) -> Tensor:
+        """Return the natural logarithm."""
+        return self.record(None, FunctionAttrs(Function.LOG))
+
+    def abs(self) -> Tensor:
+        """Return |x|."""
+        return self.record(None, FunctionAttrs(Function.ABS))
+
+    __abs__ = abs
+
+    def sum(self, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Tensor:
+        """Return the sum over dimensions behind the batch."""
+        return reduced(self, "sum", dim, keepdim, mean=False)
+
+    def mean(self, dim: int | tuple[int, ...] | None = None, keepdim: bool = False) -> Tensor:
+        """Return the mean over dimensions behind the batch."""
+        return reduced(self, "mean", dim, keepdim, mean=True)
 
     def relu(self) -> Tensor:
         """Return max(x, 0)."""
@@ -257,8 +337,7 @@ class Tensor:
             f"available are {_AVAILABLE}"
         )
 
-    __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __matmul__ = __rmatmul__ = __neg__ = __pow__ = __iter__ = _refuse
+    __rmatmul__ = __rpow__ = __floordiv__ = __mod__ = __iter__ = _refuse
 
 
 def reshape(x: Tensor, shape: tuple[int, ...], owner: object | None = None) -> Tensor:

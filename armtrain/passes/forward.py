@@ -102,7 +102,7 @@ class Forward:
         role, name = Role.ACTIVATION, self.name(node.id)
         dims, layout = made or self.layout(node.id)
         if self.phase == Phase.PREDICT and node.id == self.producer(self.graph.output):
-            role, name, layout = Role.OUTPUT, "output", self._output_layout(dims)
+            role, name, layout = Role.OUTPUT, "output", self.layout(self.graph.output)[1]
         tensor = self.emitter.tensor(
             name, role, dims, phase=self.phase, layout=layout, batched=True
         )
@@ -126,16 +126,6 @@ class Forward:
         """Return the node that writes the bytes of a node's value."""
         node = self.graph.nodes[node_id]
         return self.producer(node.inputs[0]) if self.passes_through(node) else node_id
-
-    def _output_layout(self, dims: tuple[int, ...]) -> Layout:
-        """Return the layout of the network's output over its producer's dimensions."""
-        layout = self.layout(self.graph.output)[1]
-        if len(dims) <= len(layout.view):
-            return layout
-        if self.orders[self.producer(self.graph.output)] is None:
-            return Layout(layout.shape, dims, tuple(range(len(dims))))
-        n, height, width, channels = dims
-        return Layout(layout.shape, (n, channels, height, width), (0, 2, 3, 1))
 
 
 ForwardRule = Callable[[Forward, Node, Any], list[Step]]

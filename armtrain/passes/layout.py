@@ -21,9 +21,11 @@ from armtrain.errors import ShapeError
 from armtrain.ir.graph import (
     Conv2dAttrs,
     Graph,
+    MatmulAttrs,
     Node,
     NodeKind,
     PermuteAttrs,
+    ReduceAttrs,
     ToNchwAttrs,
     ToNhwcAttrs,
 )
@@ -48,7 +50,10 @@ Source: TypeAlias = tuple[Node, Image]
 
 _PLAIN, _IMAGE = "plain", "image"
 
-_ELEMENTWISE = frozenset({NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT})
+_ELEMENTWISE = frozenset(
+    {NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT}
+    | {NodeKind.AFFINE, NodeKind.POWER, NodeKind.FUNCTION}
+)
 _WINDOWS = frozenset(
     {NodeKind.CONV2D, NodeKind.MAXPOOL2D, NodeKind.AVGPOOL2D, NodeKind.BATCHNORM2D}
 )
@@ -126,14 +131,16 @@ def _wants(node: Node, sources: list[Source], contested: frozenset[str]) -> str 
         return _PLAIN if node.param("weight") in contested else None
     if node.kind in (NodeKind.FLATTEN, NodeKind.RESHAPE):
         return None if _reshape_fits(sources[0], node.shape) else _PLAIN
-    if node.kind == NodeKind.ADD and len(set(images)) == 1:
+    if node.kind in (NodeKind.ADD, NodeKind.COMBINE) and len(images) > 1 and len(set(images)) == 1:
+        return None
+    if node.kind == NodeKind.REDUCE and len(sources[0][0].shape) > 2:
         return None
     if node.kind in _BESIDE and len(node.shape) > 2 and any(images):
         return _IMAGE
     return _PLAIN
 
 
-_BESIDE = frozenset({NodeKind.SLICE, NodeKind.CAT, NodeKind.ADD})
+_BESIDE = frozenset({NodeKind.SLICE, NodeKind.CAT, NodeKind.ADD, NodeKind.COMBINE})
 """Kinds that work in either order, if all inputs have the same."""
 
 
@@ -148,6 +155,9 @@ def _made(node: Node, sources: list[Source], batch: int) -> Image:
         return _image_of(node.shape)
     if node.kind in _ELEMENTWISE:
         return first[1]
+    if isinstance(node.attrs, ReduceAttrs) and first[1] is not None:
+        stays = node.attrs.keepdim or 1 not in node.attrs.dims
+        return _image_of(node.shape) if stays else None
     if node.kind in _BESIDE and any(image for _, image in sources):
         return _image_of(node.shape) if len(node.shape) > 2 else first[1]
     return None
@@ -162,7 +172,8 @@ def _input_order(graph: Graph) -> Image:
     shape = graph.nodes[0].shape
     readers = [node.kind for node in graph.nodes if 0 in node.inputs]
     windows = any(kind in _WINDOWS for kind in readers)
-    either = _ELEMENTWISE | _BESIDE | {NodeKind.FLATTEN, NodeKind.RESHAPE, NodeKind.PERMUTE}
+    either = _ELEMENTWISE | _BESIDE | {NodeKind.REDUCE, NodeKind.PERMUTE}
+    either |= {NodeKind.FLATTEN, NodeKind.RESHAPE}
     if len(shape) == 4 and (not readers or any(kind in either for kind in readers)):
         return _image_of(shape)
     return _image_of(shape) if windows else None
@@ -225,8 +236,22 @@ class _Rewriter:
         """Return the id of the value of `new_id` in channels-last order."""
         return self._convert(new_id, ToNhwcAttrs()) if self.orders[new_id] is None else new_id
 
+    def _untransposed(self, node: Node) -> Node:
+        """Return a matrix product that reads what its operands are transpositions of."""
+        if not isinstance(node.attrs, MatmulAttrs):
+            return node
+        sources, turned = list(node.inputs), list(node.attrs.transposed)
+        for position, source in enumerate(node.inputs):
+            made = self.graph.nodes[source]
+            rank = len(made.shape)
+            swap = (*range(rank - 2), rank - 1, rank - 2)
+            if isinstance(made.attrs, PermuteAttrs) and made.attrs.dims == swap:
+                sources[position], turned[position] = made.inputs[0], not turned[position]
+        return replace(node, attrs=MatmulAttrs((turned[0], turned[1])), inputs=tuple(sources))
+
     def copy(self, node: Node) -> None:
         """Append a node of the old graph."""
+        node = self._untransposed(node)
         inputs = [self.ids[i] for i in node.inputs]
         sources = [(self.nodes[i], self.orders[i]) for i in inputs]
         ways: dict[str | None, Callable[[int], int]] = {_PLAIN: self.plain, _IMAGE: self._image}
@@ -299,6 +324,13 @@ def _linear_layout(shape: tuple[int, ...], image: Image) -> tuple[tuple[int, ...
     return dims, Layout(shape, (shape[0], *image), (2, 3, 1, 0))
 
 
+def _beside_image(shape: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], Layout]:
+    """Return how a parameter lies whose trailing dimensions are those of channels-last values."""
+    sizes = (*(1,) * (rank - len(shape)), *shape)[1:]
+    channels, height, width = sizes if rank == 4 else (sizes[0], 1, sizes[1])
+    return (height, width, channels), Layout(shape, (channels, height, width), (1, 2, 0))
+
+
 def param_layout(
     graph: Graph, orders: tuple[Image, ...]
 ) -> dict[str, tuple[tuple[int, ...], Layout]]:
@@ -312,19 +344,24 @@ def param_layout(
     layouts = {p.name: (p.shape, Layout.plain(p.shape)) for p in graph.params}
     chosen: dict[str, str] = {}
     for node in graph.nodes:
-        name = node.param("weight")
-        if name is None or node.kind not in (NodeKind.CONV2D, NodeKind.LINEAR):
+        slot = "other" if node.kind == NodeKind.COMBINE else "weight"
+        name = node.param(slot)
+        if name is None or node.kind not in (NodeKind.CONV2D, NodeKind.LINEAR, NodeKind.COMBINE):
             continue
-        shape = layouts[name][1].shape
+        shape, order = layouts[name][1].shape, orders[node.inputs[0]]
         if isinstance(node.attrs, Conv2dAttrs):
             layout = _conv_layout(shape, node.attrs.groups)
+        elif node.kind == NodeKind.LINEAR:
+            layout = _linear_layout(shape, order if len(node.shape) == 2 else None)
+        elif order is not None:
+            layout = _beside_image(shape, len(node.shape))
         else:
-            flat = len(node.shape) == 2
-            layout = _linear_layout(shape, orders[node.inputs[0]] if flat else None)
+            layout = shape, Layout.plain(shape)
         if name in chosen and layouts[name] != layout:
             raise ShapeError(
-                f"layers '{chosen[name]}' and '{node.name}' share '{name}' but differ in groups; "
-                "a shared convolution needs the same groups everywhere"
+                f"layers '{chosen[name]}' and '{node.name}' share '{name}' but differ in groups or "
+                "in the order of what they work on; a shared convolution needs the same groups "
+                "everywhere, a parameter beside images stands beside images only"
             )
         layouts[name] = layout
         chosen.setdefault(name, node.name)

@@ -14,7 +14,7 @@ from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
 from armtrain.limits import MAX_WINDOW
 
-__all__ = ["Operands", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
+__all__ = ["MAY_HAVE_ROWS", "Operands", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
 
 _Dims = tuple[int, ...]
 
@@ -169,6 +169,33 @@ def _part(whole: str, small: str) -> _Rule:
     return rule
 
 
+def _broadcast(large: str, small: str, *others: str) -> _Rule:
+    """Return the rule of a value whose trailing dimensions are those of a larger one or 1."""
+
+    def rule(o: Operands) -> _Needs:
+        dims, part = o.dims[large], o.dims[small]
+        trailing = dims[len(dims) - len(part) :] if len(part) <= len(dims) else ()
+        fits = len(trailing) == len(part)
+        fits = fits and all(n in (1, m) for m, n in zip(trailing, part, strict=True))
+        return dict.fromkeys(others, o.count(large)) if fits else {small: IMPOSSIBLE}
+
+    return rule
+
+
+def _matmul(o: Operands) -> _Needs:
+    """Return the rule of batched products of matrices, turned or not."""
+    (*batch, rows, columns), x = o.dims["y"], o.dims["x"]
+    x_turned, z_turned = o.integer("x_turned"), o.integer("z_turned")
+    terms = x[-2 if x_turned else -1]
+    sides = {"x": (rows, terms), "z": (terms, columns)}
+    turned = {"x": x_turned, "z": z_turned}
+    if not batch:
+        return {"y": IMPOSSIBLE}
+    return {
+        name: (*batch, *(reversed(side) if turned[name] else side)) for name, side in sides.items()
+    }
+
+
 _RULES: dict[OpCode, _Rule] = {
     OpCode.LINEAR_FWD: _linear("x", "y", "w"),
     OpCode.LINEAR_GRAD_W: _linear("x", "dy", "dw"),
@@ -197,6 +224,13 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.PERMUTE: _permute,
     OpCode.SLICE: _part("x", "y"),
     OpCode.PLACE: _part("y", "x"),
+    OpCode.COMBINE: _broadcast("a", "other", "y"),
+    OpCode.AFFINE: _alike("x", "y"),
+    OpCode.POWER: _alike("x", "y"),
+    OpCode.FUNCTION: _alike("x", "y"),
+    OpCode.EXPAND: _broadcast("y", "small"),
+    OpCode.REDUCE: _broadcast("x", "total"),
+    OpCode.MATMUL: _matmul,
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
     OpCode.MSE_GRAD: _elements,
@@ -243,7 +277,9 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.SOFTPLUS_GRAD: _alike("x", "dy", "dx"),
 }
 
-_SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "whole", "idx", "logits", "dlogits", "target"})
+_SAMPLES = frozenset(
+    {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
+)
 
 _RANKS = (
     ("LINEAR_", {"w": 2, "dw": 2}),
@@ -261,6 +297,9 @@ _RANKS = (
 
 _LABELLED = ("CROSS_ENTROPY_", "WEIGHTED_CROSS_ENTROPY_", "NLL_")
 """Start of the names of operations whose target is one integer a row."""
+
+MAY_HAVE_ROWS = {"other": "a", "small": "y", "total": "x"}
+"""Operand that is a batch, or stands for all samples of one -> the larger one beside it."""
 
 _VECTORS = frozenset(
     {"b", "db", "gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta"}

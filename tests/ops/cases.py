@@ -14,6 +14,7 @@ import numpy as np
 import armtrain as at
 from armtrain import nn, optim
 from tests.golden.activations import ACTIVATIONS, make_activation
+from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.case import CLASSES, Case
 from tests.ops.movement_cases import MOVEMENT
 
@@ -305,6 +306,7 @@ CASES: dict[str, Case] = {
     **_ACTIVATIONS,
     **_OTHERS,
     **MOVEMENT,
+    **ARITHMETIC,
     **_LOSSES,
     **_TRAINING,
 }

@@ -26,6 +26,19 @@ class Applied(nn.Module):
         return self.last(self.function(self.first(x).tanh()).flatten(1))
 
 
+class Last(nn.Module):
+    """A layer, and a function of its value as the output."""
+
+    def __init__(self, function: Callable[[Any], Any], layer: Any = None) -> None:
+        super().__init__()
+        self.layer = layer or nn.Linear(6, 6)
+        self.function = function
+
+    def forward(self, x: Any) -> Any:
+        """Return the function's value."""
+        return self.function(self.layer(x))
+
+
 def applied(shape: tuple[int, ...], function: Callable[[Any], Any], features: int) -> Case:
     """Return a case of a function on what a linear layer makes, of the input's shape."""
     width = shape[-1]
@@ -137,6 +150,16 @@ MOVEMENT = {
             *(nn.Linear(5, 5), nn.Conv1d(4, 3, 2), nn.Flatten(), nn.Linear(12, CLASSES)),
         ),
         (4, 5),
+    ),
+    "mse_flat_heads": Case(
+        lambda: Last(lambda x: x.view(x.size(0), 4, 2, 3).transpose(1, 2).flatten(1)),
+        (4, 6),
+        target_shape=(24,),
+    ),
+    "mse_permuted_image": Case(
+        lambda: Last(lambda x: x.permute(0, 2, 3, 1), nn.Conv2d(2, 3, 1)),
+        (2, 4, 5),
+        target_shape=(4, 5, 3),
     ),
     "mse_sequence": Case(
         lambda: nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 3)),

@@ -5,7 +5,7 @@ A row is (code, operands, attributes, in-place pairs, summary), in the notation 
 
 from __future__ import annotations
 
-from armtrain.ir.catalogue import activations, layers, losses, movement, training
+from armtrain.ir.catalogue import activations, arithmetic, layers, losses, movement, training
 from armtrain.ir.op_codes import Row
 
 __all__ = ["ROWS"]
@@ -16,4 +16,5 @@ ROWS: tuple[Row, ...] = (
     *training.ROWS,
     *activations.ROWS,
     *movement.ROWS,
+    *arithmetic.ROWS,
 )

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from armtrain.ir.ops import OpCode
 from armtrain.runtime.reference import (
     activation,
+    arithmetic,
     dense,
     loss,
     movement,
@@ -19,7 +20,7 @@ from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = ["FUNCTIONS"]
 
-_MODULES = (dense, pool, norm, pointwise, movement, activation, loss, update)
+_MODULES = (dense, pool, norm, pointwise, movement, arithmetic, activation, loss, update)
 
 FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {
     code: getattr(module, code.name.lower())

@@ -71,6 +71,7 @@ static void FN(scale)(float *y, const float *x, float k, size_t n) {
 }
 
 #include "ukernel/vec/vec_activation.h"
+#include "ukernel/vec/vec_arithmetic.h"
 
 enum { MASK_BLOCKS = 16 };
 
