@@ -82,8 +82,8 @@ def _combine(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -
         kind = "a parameter" if own else "a value"
         raise ShapeError(
             f"{what}: cannot combine a value of shape {a} with {kind} of shape {other}: one of "
-            "both has the shape of the result, the other one has 1 or the same in every dimension but "
-            "the batch's; .unsqueeze makes a dimension of 1"
+            "both has the shape of the result, the other one has 1 or the same in every dimension "
+            "but the batch's; .unsqueeze makes a dimension of 1"
         )
     return a
 

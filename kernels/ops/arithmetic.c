@@ -1,6 +1,7 @@
 /* combine, affine, power, function, expand: arithmetic element by element, with broadcasting. */
-#include <string.h>
+#include <math.h>
 
+#include "core/math.h"
 #include "ops/broadcast.h"
 #include "ops/op_functions.h"
 
@@ -14,10 +15,23 @@ typedef struct row_job {
     int how;
 } row_job;
 
+/* One number stands for a piece of a row: enough copies of it for a register, again and again. */
+enum { COPIES = 256 };
+
 static void combine_run(const row_job *job, uint64_t at, uint64_t small, uint64_t n) {
-    int spread = job->broadcast.small[job->broadcast.n - 1] == 0;
-    art_vec(job->args)->combine(job->y + at, job->x + at, job->small + small, (size_t)n, job->how,
-                                spread);
+    const float *x = job->x + at, *other = job->small + small;
+    float *y = job->y + at, copies[COPIES];
+    if (job->broadcast.small[job->broadcast.n - 1] != 0) {
+        art_vec(job->args)->combine(y, x, other, (size_t)n, job->how);
+        return;
+    }
+    for (uint64_t i = 0; i < COPIES && i < n; i++) {
+        copies[i] = *other;
+    }
+    for (uint64_t done = 0; done < n; done += COPIES) {
+        uint64_t count = n - done < COPIES ? n - done : COPIES;
+        art_vec(job->args)->combine(y + done, x + done, copies, (size_t)count, job->how);
+    }
 }
 
 static void expand_run(const row_job *job, uint64_t at, uint64_t small, uint64_t n) {
@@ -124,22 +138,56 @@ static art_status check_alike(const art_op_args *args, const char *x, const char
 
 static void affine(const art_op_args *args, const void *constants, size_t first, size_t n) {
     (void)constants;
-    art_vec(args)->affine(art_out(args, ART_AFFINE_Y) + first, art_in(args, ART_AFFINE_X) + first,
-                          (float)args->attr[ART_AFFINE_A_SCALE].f,
-                          (float)args->attr[ART_AFFINE_A_SHIFT].f, n);
+    art_vec(args)->scale_minus(
+        art_out(args, ART_AFFINE_Y) + first, art_in(args, ART_AFFINE_X) + first,
+        (float)args->attr[ART_AFFINE_A_SCALE].f, NULL, -(float)args->attr[ART_AFFINE_A_SHIFT].f, n);
 }
 
+enum { POWER_BLOCK = 64 };
+
+/* x^(halves / 2): squared again and again, times the root for an odd number of halves. */
 static void power(const art_op_args *args, const void *constants, size_t first, size_t n) {
+    const float *x = art_in(args, ART_POWER_X) + first;
+    float *y = art_out(args, ART_POWER_Y) + first;
+    int halves = (int)args->attr[ART_POWER_A_HALVES].i, size = halves < 0 ? -halves : halves;
     (void)constants;
-    art_vec(args)->power(art_out(args, ART_POWER_Y) + first, art_in(args, ART_POWER_X) + first, n,
-                         (int)args->attr[ART_POWER_A_HALVES].i);
+    for (size_t done = 0; done < n; done += POWER_BLOCK) {
+        size_t count = n - done < POWER_BLOCK ? n - done : POWER_BLOCK;
+        float base[POWER_BLOCK], result[POWER_BLOCK];
+        for (size_t i = 0; i < count; i++) {
+            base[i] = x[done + i];
+            result[i] = size & 1 ? sqrtf(base[i]) : 1.0f;
+        }
+        for (int left = size >> 1; left > 0; left >>= 1) {
+            for (size_t i = 0; i < count; i++) {
+                result[i] = left & 1 ? result[i] * base[i] : result[i];
+                base[i] = base[i] * base[i];
+            }
+        }
+        for (size_t i = 0; i < count; i++) {
+            y[done + i] = halves < 0 ? 1.0f / result[i] : result[i];
+        }
+    }
+}
+
+static float sign(float x) {
+    return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
 }
 
 static void function(const art_op_args *args, const void *constants, size_t first, size_t n) {
+    const float *x = art_in(args, ART_FUNCTION_X) + first;
+    float *y = art_out(args, ART_FUNCTION_Y) + first;
+    int64_t which = args->attr[ART_FUNCTION_A_WHICH].i;
     (void)constants;
-    art_vec(args)->function(art_out(args, ART_FUNCTION_Y) + first,
-                            art_in(args, ART_FUNCTION_X) + first, n,
-                            (int)args->attr[ART_FUNCTION_A_WHICH].i);
+    if (which == ART_FUNCTION_EXP) {
+        art_vec(args)->exp_sum(y, x, 0.0f, n);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        y[i] = which == ART_FUNCTION_LOG   ? (float)art_log((double)x[i])
+               : which == ART_FUNCTION_ABS ? fabsf(x[i])
+                                           : sign(x[i]);
+    }
 }
 
 /* The three functions of operation `name`. */

@@ -114,10 +114,7 @@ enum {
  * relu           y = x > 0 or NaN ? x : 0
  * relu_grad      dx = y > 0 ? dy : 0
  * tanh           within the bound of art_tanhf; tanh_grad: dx = dy (1 - y^2)
- * combine        y = a o b by `how`, an art_combine; b is one number where `spread`
- * affine         y = x scale + shift, without contraction
- * function       y = f(x) by `which`, an art_function
- * power          y = x^(halves / 2)
+ * combine        y = a o b by `how`, one of ART_COMBINE_ADD ...
  * NAME, NAME_grad of an activation: formulas of the catalogue of operations; kept is the operand
  *                that the gradient reads, k points to the function's numbers
  * dropout        y = survives(first + i) ? x * scale : 0
