@@ -10,9 +10,11 @@ static uint32_t features(const art_array *array) {
     return array->dims[array->ndim - 1];
 }
 
-/* Rows of all leading dimensions; the count was checked. */
+/* Rows of all leading dimensions. */
 static uint64_t rows(const art_array *array) {
-    return art_count(array) / features(array);
+    art_array leading = *array;
+    leading.ndim--;
+    return art_count(&leading);
 }
 
 static art_conv_shape linear_shape(const art_array *x, const art_array *y) {
