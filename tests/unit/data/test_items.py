@@ -98,7 +98,7 @@ def with_bad(bad: Any) -> Iterator[Any]:
     ("bad", "message"),
     [
         (([1.0, 2.0, 3.0], 1), r"sample 1: x has shape \(3,\)"),
-        (([1.0, 2.0], 1.5), "sample 1: y has shape .* float64, the first sample .* int64"),
+        (([1.0, 2.0], 1.5), "sample 1: y has shape .* float64, the first sample .* int"),
         ([1.0, 2.0], "some samples have a y and some have none"),
         (([1.0, 2.0], 1, 2), "sample 1 is a tuple of 3"),
         ((["a", "b"], 1), "sample 1: x holds <U1 values"),
