@@ -11,6 +11,7 @@ __all__ = ["verify_graph"]
 _SLOTS: dict[NodeKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     NodeKind.LINEAR: (("weight",), ("bias",)),
     NodeKind.CONV2D: (("weight",), ("bias",)),
+    NodeKind.COMBINE: ((), ("other",)),
     NodeKind.BATCHNORM2D: ((), ("weight", "bias", "running_mean", "running_var")),
 }
 """Kind -> (slots it must have, slots it may have)."""
@@ -62,4 +63,5 @@ def verify_graph(graph: Graph) -> None:
     _require(0 <= graph.output < len(graph.nodes), f"output {graph.output} does not exist")
     for node in graph.nodes:
         _check_node(node, graph, params)
-        _require(node.shape[0] == graph.batch_size, f"'{node.name}': batch is {node.shape[0]}")
+        whole = node.shape[0] % graph.batch_size == 0
+        _require(whole, f"'{node.name}': {node.shape[0]} rows of {graph.batch_size} samples")

@@ -12,51 +12,59 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import ClassVar, TypeAlias
 
+from armtrain.ir.node_kinds import NodeKind
 from armtrain.ir.program import Init
+from armtrain.ir.tensor_attrs import (
+    AffineAttrs,
+    CatAttrs,
+    CombineAttrs,
+    FunctionAttrs,
+    MatmulAttrs,
+    PermuteAttrs,
+    PowerAttrs,
+    ReduceAttrs,
+    ReshapeAttrs,
+    SliceAttrs,
+    ToNchwAttrs,
+    ToNhwcAttrs,
+)
 
 __all__ = [
     "Activation",
     "ActivationAttrs",
     "AddAttrs",
+    "AffineAttrs",
     "Attrs",
     "AvgPool2dAttrs",
     "BatchNorm2dAttrs",
+    "CatAttrs",
+    "CombineAttrs",
     "Conv2dAttrs",
     "DropoutAttrs",
     "FlattenAttrs",
+    "FunctionAttrs",
     "Graph",
     "InputAttrs",
     "LinearAttrs",
+    "MatmulAttrs",
     "MaxPool2dAttrs",
     "Node",
     "NodeKind",
     "Pair",
     "Param",
+    "PermuteAttrs",
+    "PowerAttrs",
+    "ReduceAttrs",
     "ReluAttrs",
+    "ReshapeAttrs",
+    "SliceAttrs",
     "TanhAttrs",
     "ToNchwAttrs",
+    "ToNhwcAttrs",
 ]
 
 Pair: TypeAlias = tuple[int, int]
 """(height, width); what works on sequences (`sides` 1) sees images of height 1."""
-
-
-class NodeKind(StrEnum):
-    """What a node computes; the value is its word in dumps."""
-
-    INPUT = "input"
-    LINEAR = "linear"
-    CONV2D = "conv2d"
-    MAXPOOL2D = "maxpool2d"
-    AVGPOOL2D = "avgpool2d"
-    BATCHNORM2D = "batchnorm2d"
-    RELU = "relu"
-    TANH = "tanh"
-    DROPOUT = "dropout"
-    FLATTEN = "flatten"
-    ADD = "add"
-    TO_NCHW = "to_nchw"
-    ACTIVATION = "activation"
 
 
 class Activation(StrEnum):
@@ -186,13 +194,6 @@ class AddAttrs:
     kind: ClassVar[NodeKind] = NodeKind.ADD
 
 
-@dataclass(frozen=True)
-class ToNchwAttrs:
-    """A flattened image brought from arena order into torch's order; the value is the same."""
-
-    kind: ClassVar[NodeKind] = NodeKind.TO_NCHW
-
-
 Attrs: TypeAlias = (
     InputAttrs
     | LinearAttrs
@@ -207,6 +208,17 @@ Attrs: TypeAlias = (
     | FlattenAttrs
     | AddAttrs
     | ToNchwAttrs
+    | ToNhwcAttrs
+    | ReshapeAttrs
+    | PermuteAttrs
+    | SliceAttrs
+    | CatAttrs
+    | CombineAttrs
+    | AffineAttrs
+    | PowerAttrs
+    | FunctionAttrs
+    | ReduceAttrs
+    | MatmulAttrs
 )
 
 
@@ -249,7 +261,7 @@ class Node:
     inputs : tuple of int
         Ids of earlier nodes.
     shape : tuple of int
-        Shape of its value, batch first, NCHW.
+        Shape of its value in torch's order; its first dimension is a multiple of the batch.
     params : tuple of (str, str)
         (slot, parameter name), slots as torch names them ('weight', 'running_mean').
     """

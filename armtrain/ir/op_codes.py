@@ -79,6 +79,16 @@ class OpCode(IntEnum):
     MISH_GRAD = 66
     SOFTPLUS_FWD = 67
     SOFTPLUS_GRAD = 68
+    PERMUTE = 69
+    SLICE = 70
+    PLACE = 71
+    COMBINE = 72
+    AFFINE = 73
+    POWER = 74
+    FUNCTION = 75
+    EXPAND = 76
+    REDUCE = 77
+    MATMUL = 78
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -16,6 +16,7 @@ from armtrain.ir.graph import (
     NodeKind,
     Pair,
 )
+from armtrain.ir.tensor_shapes import TENSOR_RULES
 from armtrain.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
 
 __all__ = ["infer_shape", "window_output"]
@@ -86,19 +87,19 @@ def _sliding(
 
 
 def _linear(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
-    """(N, I) to (N, O)."""
+    """(N, ..., I) to (N, ..., O)."""
     (shape,), weight = inputs, params["weight"]
-    if len(shape) != 2:
-        raise ShapeError(
-            f"{what} needs an input of shape (N, {weight[1]}), got {shape}; "
-            "put nn.Flatten() before it"
-        )
-    if shape[1] != weight[1]:
-        raise ShapeError(
-            f"{what} expects {weight[1]} features, its input has shape {shape}; "
-            f"write nn.Linear({shape[1]}, {weight[0]})"
-        )
-    return shape[0], weight[0]
+    if len(shape) < 2:
+        raise ShapeError(f"{what} needs an input of shape (N, ..., {weight[1]}), got {shape}")
+    if shape[-1] != weight[1]:
+        flat = prod(shape[1:])
+        way = f"write nn.Linear({shape[-1]}, {weight[0]})"
+        if flat == weight[1]:
+            way = "put nn.Flatten() before it"
+        elif len(shape) == 4:
+            way = f"put nn.Flatten() before it and write nn.Linear({flat}, {weight[0]})"
+        raise ShapeError(f"{what} expects {weight[1]} features, its input has shape {shape}; {way}")
+    return *shape[:-1], weight[0]
 
 
 def _conv2d(what: str, inputs: tuple[Shape, ...], attrs: Conv2dAttrs, params: Params) -> Shape:
@@ -201,6 +202,8 @@ _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] =
     NodeKind.FLATTEN: _flatten,
     NodeKind.ADD: _add,
     NodeKind.TO_NCHW: _same,
+    NodeKind.TO_NHWC: _same,
+    **TENSOR_RULES,
 }
 
 

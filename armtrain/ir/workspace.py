@@ -97,7 +97,12 @@ def _batchnorm_eval_grad(code: OpCode, operands: Operands, threads: int) -> int:
     return _column_partials(_operand(code, operands, "dy")) if reduces else 0
 
 
-_WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail is not None)
+def _matmul(x: Dims, y: Dims, attrs: tuple[int | float, ...], threads: int) -> int:
+    """Return the scratch of batched products, whose terms are x's columns, or rows if turned."""
+    return _product(x[-2 if attrs[0] else -1], y[-1], threads)
+
+
+_WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail and spec.tail.kind == "f")
 """Operations with weights among their attributes, which they keep as float32 in their scratch."""
 
 _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
@@ -138,5 +143,10 @@ def workspace_bytes(
     """
     if op in _WEIGHED:
         return 4 * (len(attrs) - len(spec_of(op).attrs))
+    if op == OpCode.MATMUL:
+        x, y = _operand(op, operand_dims, "x"), _operand(op, operand_dims, "y")
+        assert x is not None
+        assert y is not None
+        return _matmul(x, y, attrs, threads)
     formula = _FORMULAS.get(op)
     return formula(op, operand_dims, threads) if formula else 0

@@ -50,7 +50,7 @@ from armtrain.nn.pool import (
     MaxPool1d,
     MaxPool2d,
 )
-from armtrain.nn.reshape import Flatten, Identity
+from armtrain.nn.reshape import Flatten, Identity, Unflatten
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
 
@@ -97,6 +97,7 @@ __all__ = [
     "Softplus",
     "Tanh",
     "Tensor",
+    "Unflatten",
     "functional",
     "parse_loss",
     "trace",

@@ -19,12 +19,13 @@ from armtrain.nn.activation import (
     Softplus,
 )
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
-from armtrain.nn.tensor import Tensor
+from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
 from armtrain.values import truth
 
 __all__ = [
     "avg_pool2d",
+    "cat",
     "elu",
     "flatten",
     "gelu",
@@ -39,6 +40,7 @@ __all__ = [
     "sigmoid",
     "silu",
     "softplus",
+    "stack",
     "tanh",
 ]
 

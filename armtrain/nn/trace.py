@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from armtrain.errors import ArgumentError, ShapeError
-from armtrain.ir.graph import Attrs, Graph, InputAttrs, Node, Param
+from armtrain.ir.graph import Attrs, Graph, InputAttrs, Node, NodeKind, Param
 from armtrain.ir.shapes import infer_shape
 from armtrain.limits import MAX_DIM
 from armtrain.nn.module import Module
@@ -18,12 +18,15 @@ from armtrain.values import as_integer, as_tuple, integer, truth
 __all__ = ["trace"]
 
 _LONGEST_SAMPLE = 5
+_SAMPLES = (NodeKind.CONV2D, NodeKind.MAXPOOL2D, NodeKind.AVGPOOL2D, NodeKind.BATCHNORM2D)
+"""Kinds whose kernels know no rows of a sample."""
 
 
 class _Trace:
     """Appends nodes while `forward` runs."""
 
     def __init__(self, net: Module, batch_size: int, input_shape: tuple[int, ...]) -> None:
+        self.batch = batch_size
         self.nodes: list[Node] = []
         self._paths = {id(module): path for path, module in net.named_modules()}
         members = [*net.named_parameters(), *net.named_buffers()]
@@ -70,10 +73,21 @@ class _Trace:
         present = [(slot, self._named(path, p)) for slot, p in params.items() if p is not None]
         if any(x.recorder is not self for x in inputs):
             raise ShapeError(f"layer '{path}': its input belongs to another network")
+        self._check_rows(path, attrs, inputs)
         shape = infer_shape(
             path, attrs, tuple(x.shape for x in inputs), {s: self._shapes[n] for s, n in present}
         )
         return self._append(path, attrs, tuple(x.node for x in inputs), shape, tuple(present))
+
+    def _check_rows(self, path: str, attrs: Attrs, inputs: tuple[Tensor, ...]) -> None:
+        """Refuse layers of images on values whose first dimension is rows of samples."""
+        for x in inputs:
+            if attrs.kind in _SAMPLES and x.shape[0] != self.batch:
+                raise ShapeError(
+                    f"layer '{path}' ({attrs.kind.value}) works on {self.batch} samples, its input "
+                    f"has shape {x.shape} with {x.shape[0] // self.batch} rows of each; reshape it "
+                    "so that the batch is a dimension of its own"
+                )
 
     def _named(self, path: str, member: Buffer) -> str:
         """Return the name of a parameter or buffer."""
@@ -184,6 +198,11 @@ def _traced(net: Module, shape: tuple[int, ...], batch: int) -> Graph:
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"forward() must return one tensor, got {type(output).__name__}; return the logits"
+        )
+    if output.shape[0] != batch:
+        raise ShapeError(
+            f"forward() returns a value of shape {output.shape}, {output.shape[0] // batch} rows "
+            f"of each of {batch} samples; reshape it to ({batch}, ...), the batch first"
         )
     return Graph(tuple(recording.nodes), _params(net), output.node, batch)
 

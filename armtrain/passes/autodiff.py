@@ -17,10 +17,13 @@ from armtrain.ir.program import Layout, Role, Step, TensorId
 from armtrain.passes.emit import Place
 from armtrain.passes.forward import Forward
 
-__all__ = ["Backward", "BackwardRule", "LayerGradients", "backward_of"]
+__all__ = ["Backward", "BackwardRule", "LayerGradients", "Region", "backward_of"]
 
 Use = tuple[int, int]
 """(consumer id, input position): one use of a value."""
+
+Region = Mapping[str, int]
+"""The attributes of `PLACE` that say which part of a value a slice of it is."""
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Backward:
         for node in fwd.graph.nodes:
             for _, name in node.params:
                 self._param_uses.setdefault(name, []).append(node.id)
-        self._contributions: dict[int, dict[Use, TensorId]] = {}
+        self._contributions: dict[int, dict[Use, tuple[TensorId, Region | None]]] = {}
         self._param_parts: dict[str, dict[int, TensorId]] = {}
         self._gradients = {fwd.graph.output: output_gradient}
 
@@ -89,16 +92,16 @@ class Backward:
         """Whether the parameter in `slot` is there and trained."""
         return node.param(slot) in self._trained
 
-    def input_gradient(self, node: Node) -> TensorId | None:
-        """Make the tensor of a contribution to the input's gradient; None if not needed."""
-        source = node.inputs[0]
+    def input_gradient(self, node: Node, position: int = 0) -> TensorId | None:
+        """Make the tensor of a contribution to an input's gradient; None if not needed."""
+        source = node.inputs[position]
         if not self.fwd.needs[source]:
             return None
-        return self._derivative(source, self.contribution_name(node))
+        return self._derivative(source, self.contribution_name(node, position))
 
-    def contribution_name(self, node: Node) -> str:
-        """Return the name of a contribution to the input's gradient."""
-        source = node.inputs[0]
+    def contribution_name(self, node: Node, position: int = 0) -> str:
+        """Return the name of a contribution to an input's gradient."""
+        source = node.inputs[position]
         several = f"@{node.name}" if len(self._uses[source]) > 1 else ""
         return f"{self.fwd.name(source)}.grad{several}"
 
@@ -112,23 +115,47 @@ class Backward:
         role = Role.DERIVATIVE
         return self.fwd.emitter.tensor(name, role, dims, layout=layout, batched=True)
 
-    def contribute(self, node: Node, tensor: TensorId | None, position: int = 0) -> None:
-        """Record a contribution; the last one of a value adds all of them up."""
+    def contribute(
+        self,
+        node: Node,
+        tensor: TensorId | None,
+        position: int = 0,
+        region: Region | None = None,
+    ) -> None:
+        """Record a contribution, to a part if there is a `region`; the last one adds up all.
+
+        Parts stay as small as they are until then: the sum takes one tensor of the whole value's
+        size, and each part is added in place.
+        """
         if tensor is None:
             return
         source = node.inputs[position]
         parts = self._contributions.setdefault(source, {})
-        parts[node.id, position] = tensor
-        if len(parts) < len(self._uses[source]):
-            return
-        name, place = f"{self.fwd.name(source)}.grad", self.place(node, "CD")
-        total = parts[self._uses[source][0]]
-        for use in self._uses[source][1:]:
-            a, b = self._shaped(source, total), self._shaped(source, parts[use])
-            total = self._derivative(source, name)
-            step = self.fwd.emitter.step(OpCode.ADD, place, a=a, b=b, y=total)
+        parts[node.id, position] = tensor, region
+        if len(parts) == len(self._uses[source]):
+            ordered = [parts[use] for use in self._uses[source]]
+            self._gradients[source] = self._sum(source, self.place(node, "CD"), ordered)
+
+    def _sum(
+        self, source: int, place: Place, parts: list[tuple[TensorId, Region | None]]
+    ) -> TensorId:
+        """Append the steps that add contributions up in order, and return the sum."""
+        total: TensorId | None = None
+        for part, region in parts:
+            if region is None and total is None:
+                total = part
+                continue
+            a = None if total is None else self._shaped(source, total)
+            total = self._derivative(source, f"{self.fwd.name(source)}.grad")
+            if region is None:
+                b = self._shaped(source, part)
+                step = self.fwd.emitter.step(OpCode.ADD, place, a=a, b=b, y=total)
+            else:
+                values = {**region, "add": int(a is not None)}
+                step = self.fwd.emitter.step(OpCode.PLACE, place, values, x=part, whole=a, y=total)
             self.group.derivative.append(step)
-        self._gradients[source] = total
+        assert total is not None, "a value without uses has no gradient"
+        return total
 
     def param_gradient(self, node: Node, slot: str) -> TensorId | None:
         """Make the tensor of a contribution to a parameter's gradient; None if frozen."""

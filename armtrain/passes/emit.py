@@ -72,7 +72,7 @@ class Emitter:
                 dims,
                 batched,
                 StorageId(tensor_id),
-                layout or Layout.plain(dims),
+                _as_wide(layout or Layout.plain(dims), len(dims)),
                 init or Init(),
             )
         )
@@ -124,6 +124,15 @@ class Emitter:
                 name, Role.WORKSPACE, (need,), phase=place.phase, dtype=DType.U8
             )
         return Step(op, place.phase, tuple(ids), values, place.layer, place.kind)
+
+
+def _as_wide(layout: Layout, rank: int) -> Layout:
+    """Return a layout whose view has as many axes as the arena's array: the last ones are 1."""
+    axes = len(layout.view)
+    if axes >= rank:
+        return layout
+    ones = (1,) * (rank - axes)
+    return Layout(layout.shape, (*layout.view, *ones), (*layout.perm, *range(axes, rank)))
 
 
 def stream_of_name(name: str) -> int:

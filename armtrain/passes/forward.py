@@ -14,7 +14,7 @@ from armtrain.ir.graph import (
 )
 from armtrain.ir.program import Layout, Phase, Role, Step, TensorId
 from armtrain.passes.emit import Emitter, Place
-from armtrain.passes.layout import Image, image_layout, value_layout
+from armtrain.passes.layout import Image, image_layout, moves_nothing, value_layout
 
 __all__ = ["Forward", "ForwardRule", "emit_forward"]
 
@@ -55,7 +55,8 @@ class Forward:
 
     def layout(self, node_id: int) -> tuple[tuple[int, ...], Layout]:
         """Return arena dimensions and layout of a node's value."""
-        return value_layout(self.graph.nodes[node_id].shape, self.orders[node_id])
+        shape, order = self.graph.nodes[node_id].shape, self.orders[node_id]
+        return value_layout(shape, order, self.graph.batch_size)
 
     def name(self, node_id: int) -> str:
         """Return the name of a node's value."""
@@ -75,21 +76,22 @@ class Forward:
         dims, layout = self.layout(node_id)
         return self.emitter.view(self.values[node_id], self.name(node_id), dims, layout, self.phase)
 
+    def axis(self, node_id: int, dim: int) -> int:
+        """Return the axis in the arena of a dimension, but the batch's, of a node's value."""
+        rank = len(self.graph.nodes[node_id].shape)
+        if self.orders[node_id] is None:
+            return dim + len(self.layout(node_id)[0]) - rank
+        return 3 if dim == 1 else dim + 3 - rank
+
     def as_images(self, node_id: int) -> tuple[tuple[int, ...], Layout]:
         """Return arena dimensions and layout of a value for a step that works on images only."""
-        return image_layout(self.graph.nodes[node_id].shape)
+        return image_layout(self.graph.nodes[node_id].shape, self.orders[node_id])
 
     def images(self, node: Node) -> TensorId:
         """Return the tensor of the first input's value as images."""
         source = node.inputs[0]
         dims, layout = self.as_images(source)
         return self.emitter.view(self.values[source], self.name(source), dims, layout, self.phase)
-
-    def image_layout(self, node_id: int) -> tuple[tuple[int, ...], Layout]:
-        """Return arena dimensions and layout of a flattened image, taken as the image it is."""
-        order, node = self.orders[node_id], self.graph.nodes[node_id]
-        assert order is not None, f"'{node.name}' is in torch's order"
-        return value_layout((node.shape[0], *order), None)
 
     def source_needs(self, node: Node, position: int = 0) -> bool:
         """Whether the gradient of an input is needed."""
@@ -100,7 +102,7 @@ class Forward:
         role, name = Role.ACTIVATION, self.name(node.id)
         dims, layout = made or self.layout(node.id)
         if self.phase == Phase.PREDICT and node.id == self.producer(self.graph.output):
-            role, name, layout = Role.OUTPUT, "output", self._output_layout(dims)
+            role, name, layout = Role.OUTPUT, "output", self.layout(self.graph.output)[1]
         tensor = self.emitter.tensor(
             name, role, dims, phase=self.phase, layout=layout, batched=True
         )
@@ -109,9 +111,11 @@ class Forward:
 
     def passes_through(self, node: Node) -> bool:
         """Whether a node's value is its input's bytes."""
-        return node.kind == NodeKind.FLATTEN or (
-            isinstance(node.attrs, DropoutAttrs) and not _drops(node.attrs, self.phase)
-        )
+        if isinstance(node.attrs, DropoutAttrs):
+            return not _drops(node.attrs, self.phase)
+        source = node.inputs[0] if node.inputs else node.id
+        order = self.orders[source]
+        return moves_nothing(node, (self.graph.nodes[source], order), self.graph.batch_size)
 
     def show(self, node: Node) -> list[Step]:
         """No step: the value is a view; it becomes a tensor when somebody reads it."""
@@ -122,14 +126,6 @@ class Forward:
         """Return the node that writes the bytes of a node's value."""
         node = self.graph.nodes[node_id]
         return self.producer(node.inputs[0]) if self.passes_through(node) else node_id
-
-    def _output_layout(self, dims: tuple[int, ...]) -> Layout:
-        """Return the layout of the network's output over its producer's dimensions."""
-        layout = self.layout(self.graph.output)[1]
-        if len(dims) == 4 and len(layout.view) == 2:
-            n, height, width, channels = dims
-            return Layout(layout.shape, (n, channels, height, width), (0, 2, 3, 1))
-        return layout
 
 
 ForwardRule = Callable[[Forward, Node, Any], list[Step]]
@@ -143,10 +139,8 @@ def _drops(attrs: DropoutAttrs, phase: Phase) -> bool:
 
 def _read_dims(fwd: Forward, node: Node, source: int) -> tuple[int, ...]:
     """Return the dimensions in which a node reads a value that is the input's bytes."""
-    if node.kind == NodeKind.TO_NCHW:
-        return fwd.layout(0)[0]
-    made = fwd.as_images(source) if node.kind == NodeKind.BATCHNORM2D else fwd.layout(source)
-    return made[0]
+    images = node.kind in (NodeKind.TO_NCHW, NodeKind.BATCHNORM2D)
+    return (fwd.as_images(source) if images else fwd.layout(source))[0]
 
 
 def _input_dims(fwd: Forward) -> tuple[int, ...]:

@@ -180,7 +180,7 @@ def compile_stages(
     trained, unused = prune(frozen)
     verify_graph(trained)
     checked_loss = check_loss(loss, trained.nodes[trained.output].shape)
-    laid_out = settle_layouts(trained, reads_torch_order(checked_loss))
+    laid_out, _ = prune(settle_layouts(trained, reads_torch_order(checked_loss)))
     verify_graph(laid_out)
     base = check_optimizer(optimizer)
     settings = _Settings(

@@ -22,7 +22,7 @@ from armtrain.limits import (
     MIN_FLOAT,
 )
 from armtrain.planfile.check_parse import RawPlan
-from armtrain.planfile.check_shapes import has_rows, needed_dtype, needed_rank
+from armtrain.planfile.check_shapes import MAY_HAVE_ROWS, has_rows, needed_dtype, needed_rank
 from armtrain.planfile.format import MAX_DIMS, STEP_KINDS
 
 __all__ = [
@@ -137,9 +137,21 @@ def attr_findings(spec: OpSpec, attrs: dict[str, int | float], where: str) -> It
             yield f"{where}: {slot.name} is {value:g}, which is 0 as a float32"
 
 
+def _smaller_findings(raw: RawPlan, present: dict[str, int], where: str) -> Iterator[str]:
+    """Check that what is combined with a batch has a row for each sample, or none for any."""
+    for name in MAY_HAVE_ROWS.keys() & present.keys():
+        small, large = raw.tensors[present[name]], raw.tensors[present[MAY_HAVE_ROWS[name]]]
+        whole = small["ndim"] == large["ndim"]
+        if small["batched"] and not (large["batched"] and whole):
+            yield f"{where}: {name} is a batch, {MAY_HAVE_ROWS[name]} is none of its dimensions"
+        if large["batched"] and not small["batched"] and whole and small["dims"][0] != 1:
+            yield f"{where}: {name} has {small['dims'][0]} rows and is no batch, needs 1"
+
+
 def form_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: str) -> Iterator[str]:
     """Check types, ranks, rows and who is batched among a step's operands."""
     samples = set()
+    yield from _smaller_findings(raw, present, where)
     for name, index in present.items():
         tensor, rank = raw.tensors[index], needed_rank(spec.code, name)
         if tensor["dtype"] != (want := needed_dtype(spec.code, name)):
@@ -147,9 +159,9 @@ def form_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: st
         yield from _image_findings(tensor["dims"][: tensor["ndim"]], name, where)
         if rank not in (None, tensor["ndim"]):
             yield f"{where}: {name} has {tensor['ndim']} dimensions, needs {rank}"
-        if has_rows(spec.code, name):
+        if has_rows(spec.code, name) or (name in MAY_HAVE_ROWS and tensor["batched"]):
             samples.add((tensor["batched"], tensor["dims"][0]))
-        elif tensor["batched"]:
+        elif name not in MAY_HAVE_ROWS and tensor["batched"]:
             yield f"{where}: {name} '{raw.name(index)}' must not be batched"
     if len(samples) > 1:
         yield f"{where}: operands have (batched, rows) {sorted(samples)}, all need the same"

@@ -14,7 +14,7 @@ from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
 from armtrain.limits import MAX_WINDOW
 
-__all__ = ["Operands", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
+__all__ = ["MAY_HAVE_ROWS", "Operands", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
 
 _Dims = tuple[int, ...]
 
@@ -48,11 +48,13 @@ IMPOSSIBLE: _Dims = (0,)
 
 
 def _linear(x: str, y: str, w: str) -> _Rule:
-    """Return the rule of y[N,O] = x[N,I] w[I,O]."""
+    """Return the rule of y[..., O] = x[..., I] w[I, O]."""
 
     def rule(o: Operands) -> _Needs:
-        (rows, inputs), (_, outputs) = o.dims[x], o.dims[y]
-        return {y: (rows, outputs), w: (inputs, outputs), "b": (outputs,), "db": (outputs,)}
+        (*rows, inputs), (*_, outputs) = o.dims[x], o.dims[y]
+        if not rows:
+            return {x: IMPOSSIBLE}
+        return {y: (*rows, outputs), w: (inputs, outputs), "b": (outputs,), "db": (outputs,)}
 
     return rule
 
@@ -142,6 +144,58 @@ def _slots(o: Operands) -> _Needs:
     return {"acc": o.count("acc") if known else IMPOSSIBLE, "scale": (1,)}
 
 
+def _permute(o: Operands) -> _Needs:
+    """Return the rule of a permutation: the batch stays, every other axis is there once."""
+    x, perm = o.dims["x"], [int(v) for k, v in o.attrs.items() if k.startswith("perm[")]
+    if sorted(perm) != list(range(1, len(x))):
+        return {"x": IMPOSSIBLE}
+    return {"y": (x[0], *(x[axis] for axis in perm))}
+
+
+def _part(whole: str, small: str) -> _Rule:
+    """Return the rule of a part of a value along one axis."""
+
+    def rule(o: Operands) -> _Needs:
+        dims, axis = list(o.dims[whole]), o.integer("axis")
+        if axis >= min(len(dims), len(o.dims[small])):
+            return {whole: IMPOSSIBLE}
+        length, places = o.dims[small][axis], dims[axis]
+        inside = o.integer("start") + o.integer("step") * (length - 1) < places
+        based = "whole" in o.dims or not o.attrs.get("add", 0)
+        needs: _Needs = {"whole": o.dims[whole]}
+        dims[axis] = length
+        return {**needs, small: tuple(dims)} if inside and based else {whole: IMPOSSIBLE}
+
+    return rule
+
+
+def _broadcast(large: str, small: str, *others: str) -> _Rule:
+    """Return the rule of a value whose trailing dimensions are those of a larger one or 1."""
+
+    def rule(o: Operands) -> _Needs:
+        dims, part = o.dims[large], o.dims[small]
+        trailing = dims[len(dims) - len(part) :] if len(part) <= len(dims) else ()
+        fits = len(trailing) == len(part)
+        fits = fits and all(n in (1, m) for m, n in zip(trailing, part, strict=True))
+        return dict.fromkeys(others, o.count(large)) if fits else {small: IMPOSSIBLE}
+
+    return rule
+
+
+def _matmul(o: Operands) -> _Needs:
+    """Return the rule of batched products of matrices, turned or not."""
+    (*batch, rows, columns), x = o.dims["y"], o.dims["x"]
+    x_turned, z_turned = o.integer("x_turned"), o.integer("z_turned")
+    terms = x[-2 if x_turned else -1]
+    sides = {"x": (rows, terms), "z": (terms, columns)}
+    turned = {"x": x_turned, "z": z_turned}
+    if not batch:
+        return {"y": IMPOSSIBLE}
+    return {
+        name: (*batch, *(reversed(side) if turned[name] else side)) for name, side in sides.items()
+    }
+
+
 _RULES: dict[OpCode, _Rule] = {
     OpCode.LINEAR_FWD: _linear("x", "y", "w"),
     OpCode.LINEAR_GRAD_W: _linear("x", "dy", "dw"),
@@ -167,6 +221,16 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.COPY: _alike("x", "y"),
     OpCode.NHWC_TO_NCHW: _alike("x", "y"),
     OpCode.NCHW_TO_NHWC: _alike("x", "y"),
+    OpCode.PERMUTE: _permute,
+    OpCode.SLICE: _part("x", "y"),
+    OpCode.PLACE: _part("y", "x"),
+    OpCode.COMBINE: _broadcast("a", "other", "y"),
+    OpCode.AFFINE: _alike("x", "y"),
+    OpCode.POWER: _alike("x", "y"),
+    OpCode.FUNCTION: _alike("x", "y"),
+    OpCode.EXPAND: _broadcast("y", "small"),
+    OpCode.REDUCE: _broadcast("x", "total"),
+    OpCode.MATMUL: _matmul,
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
     OpCode.MSE_GRAD: _elements,
@@ -213,10 +277,12 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.SOFTPLUS_GRAD: _alike("x", "dy", "dx"),
 }
 
-_SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "target"})
+_SAMPLES = frozenset(
+    {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
+)
 
 _RANKS = (
-    ("LINEAR_", {"x": 2, "y": 2, "dx": 2, "dy": 2, "w": 2, "dw": 2}),
+    ("LINEAR_", {"w": 2, "dw": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
     ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
@@ -231,6 +297,9 @@ _RANKS = (
 
 _LABELLED = ("CROSS_ENTROPY_", "WEIGHTED_CROSS_ENTROPY_", "NLL_")
 """Start of the names of operations whose target is one integer a row."""
+
+MAY_HAVE_ROWS = {"other": "a", "small": "y", "total": "x"}
+"""Operand that is a batch, or stands for all samples of one -> the larger one beside it."""
 
 _VECTORS = frozenset(
     {"b", "db", "gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta"}

@@ -1,17 +1,31 @@
-/* Linear layers: y[N,O] = x[N,I] w[I,O] + b[O] and its gradients, as 1x1 convolutions. */
+/* Linear layers: y[...,O] = x[...,I] w[I,O] + b[O] and its gradients, as 1x1 convolutions of as
+ * many images as there are rows. */
+#include <string.h>
+
 #include "ops/check.h"
 #include "ops/op_functions.h"
 #include "ops/product.h"
 
+static uint32_t features(const art_array *array) {
+    return array->dims[array->ndim - 1];
+}
+
+/* Rows of all leading dimensions. */
+static uint64_t rows(const art_array *array) {
+    art_array leading = *array;
+    leading.ndim--;
+    return art_count(&leading);
+}
+
 static art_conv_shape linear_shape(const art_array *x, const art_array *y) {
     return (art_conv_shape){
-        .n = x->dims[0],
+        .n = (int64_t)rows(x),
         .in_h = 1,
         .in_w = 1,
-        .in_c = x->dims[1],
+        .in_c = features(x),
         .out_h = 1,
         .out_w = 1,
-        .out_c = y->dims[1],
+        .out_c = features(y),
         .kernel_h = 1,
         .kernel_w = 1,
         .stride_h = 1,
@@ -24,17 +38,23 @@ static art_conv_shape linear_shape(const art_array *x, const art_array *y) {
 
 static art_status check_matrices(const art_op_args *args, unsigned x, const char *x_name,
                                  unsigned y, const char *y_name, art_error *err) {
-    ART_TRY(art_check_operand(args, x, x_name, ART_DTYPE_F32, 2, err));
-    ART_TRY(art_check_operand(args, y, y_name, ART_DTYPE_F32, 2, err));
+    const art_array *from = &args->operand[x], *to = &args->operand[y];
+    ART_TRY(art_check_operand(args, x, x_name, ART_DTYPE_F32, ART_ANY_RANK, err));
+    ART_TRY(art_check_operand(args, y, y_name, ART_DTYPE_F32, ART_ANY_RANK, err));
     ART_TRY(art_check_batched(args, x, x_name, 1, err));
     ART_TRY(art_check_batched(args, y, y_name, 1, err));
-    uint32_t dims[2] = {args->operand[x].dims[0], args->operand[y].dims[1]};
+    ART_FAIL_IF(from->ndim < 2 || from->ndim != to->ndim, err, ART_SHAPE,
+                "%s has %u dimensions and %s %u, both need as many, at least 2", x_name, from->ndim,
+                y_name, to->ndim);
+    uint32_t dims[ART_MAX_DIMS];
+    memcpy(dims, from->dims, sizeof dims);
+    dims[to->ndim - 1] = features(to);
     return art_check_dims(args, y, y_name, dims, err);
 }
 
 static art_status check_weight(const art_op_args *args, unsigned slot, const char *name, unsigned x,
                                unsigned y, art_error *err) {
-    uint32_t dims[2] = {args->operand[x].dims[1], args->operand[y].dims[1]};
+    uint32_t dims[2] = {features(&args->operand[x]), features(&args->operand[y])};
     ART_TRY(art_check_operand(args, slot, name, ART_DTYPE_F32, 2, err));
     ART_TRY(art_check_batched(args, slot, name, 0, err));
     return art_check_dims(args, slot, name, dims, err);
@@ -50,7 +70,7 @@ art_status art_op_linear_fwd_check(const art_op_args *args, art_error *err) {
     ART_TRY(check_matrices(args, X, "linear_fwd.x", Y, "linear_fwd.y", err));
     ART_TRY(check_weight(args, W, "linear_fwd.w", X, Y, err));
     ART_TRY(art_check_optional_vector(args, B, "linear_fwd.b", ART_DTYPE_F32,
-                                      args->operand[Y].dims[1], err));
+                                      features(&args->operand[Y]), err));
     return art_check_workspace(args, ART_LINEAR_FWD_WS, "linear_fwd.ws",
                                art_op_linear_fwd_workspace(args), err);
 }
@@ -66,9 +86,10 @@ art_status art_op_linear_fwd_run(const art_op_args *args, art_error *err) {
 
 uint64_t art_op_linear_grad_w_workspace(const art_op_args *args) {
     const art_array *dy = &args->operand[ART_LINEAR_GRAD_W_DY];
-    return art_present(args, ART_LINEAR_GRAD_W_DW)
-               ? art_product_workspace(dy->dims[0], dy->dims[1], args->threads)
-               : 0;
+    if (!art_present(args, ART_LINEAR_GRAD_W_DW) || dy->ndim == 0) {
+        return 0;
+    }
+    return art_product_workspace(rows(dy), features(dy), args->threads);
 }
 
 art_status art_op_linear_grad_w_check(const art_op_args *args, art_error *err) {
@@ -78,7 +99,7 @@ art_status art_op_linear_grad_w_check(const art_op_args *args, art_error *err) {
         ART_TRY(check_weight(args, DW, "linear_grad_w.dw", X, DY, err));
     }
     ART_TRY(art_check_optional_vector(args, ART_LINEAR_GRAD_W_DB, "linear_grad_w.db", ART_DTYPE_F32,
-                                      args->operand[DY].dims[1], err));
+                                      features(&args->operand[DY]), err));
     return art_check_workspace(args, ART_LINEAR_GRAD_W_WS, "linear_grad_w.ws",
                                art_op_linear_grad_w_workspace(args), err);
 }

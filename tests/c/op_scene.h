@@ -323,7 +323,8 @@ static inline void scene_verify(scene *s) {
         scene_same(s, (variant){&levels[l], 2, 2, -1, -1}, base);
         scene_same(s, (variant){&levels[l], 3, 0, -1, -1}, base);
         for (size_t i = 0; i < sizeof scene_inplace / sizeof *scene_inplace; i++) {
-            if (scene_inplace[i].code == s->code && writes(s, scene_inplace[i].output)) {
+            if (scene_inplace[i].code == s->code && writes(s, scene_inplace[i].output) &&
+                s->args.operand[scene_inplace[i].input].ndim) {
                 scene_same(
                     s, (variant){&levels[l], 2, 1, scene_inplace[i].output, scene_inplace[i].input},
                     base);

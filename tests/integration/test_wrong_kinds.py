@@ -79,7 +79,7 @@ CALLS: dict[str, tuple[Callable[[], object], str]] = {
     "reshape": (lambda: a_plan(Call(lambda x: x.reshape(2, None))), "sizes are integers"),
     "flatten": (
         lambda: a_plan(Call(lambda x: functional.flatten(x, 1, None))),  # type: ignore[arg-type]
-        r"flatten\(1, None\) of a value",
+        "flatten: dimension None of a value",
     ),
     "relu None": (lambda: functional.relu(None), "functional.relu was called with NoneType"),  # type: ignore[arg-type]
     "tanh array": (lambda: functional.tanh(X), "called with ndarray: .* use NumPy's on arrays"),  # type: ignore[arg-type]

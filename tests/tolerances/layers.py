@@ -137,5 +137,8 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.COPY: roundings(0),
     OpCode.NHWC_TO_NCHW: roundings(0),
     OpCode.NCHW_TO_NHWC: roundings(0),
+    OpCode.PERMUTE: roundings(0),
+    OpCode.SLICE: roundings(0),
+    OpCode.PLACE: roundings(1),
 }
 _CODE_OF: dict[Bound, OpCode] = {bound: code for code, bound in BOUNDS.items()}

@@ -12,9 +12,9 @@ _MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size"
 _AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag"
 
 ROWS: tuple[Row, ...] = (
-    (OpCode.LINEAR_FWD, "x:R w:R b:R? y:W ws:S?", "", "", "y[N,O] = x[N,I] w[I,O] + b[O]"),
+    (OpCode.LINEAR_FWD, "x:R w:R b:R? y:W ws:S?", "", "", "y[..,O] = x[..,I] w[I,O] + b[O]"),
     (OpCode.LINEAR_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", "", "", "dw[I,O] = xT dy, db = sum_N dy"),
-    (OpCode.LINEAR_GRAD_X, "dy:R w:R dx:W ws:S?", "", "", "dx[N,I] = dy wT"),
+    (OpCode.LINEAR_GRAD_X, "dy:R w:R dx:W ws:S?", "", "", "dx[..,I] = dy wT"),
     (OpCode.CONV2D_FWD, "x:R w:R b:R? y:W ws:S?", _CONV, "", "x[N,H,W,C] w[G,KH,KW,C/G,O/G] b[O]"),
     (OpCode.CONV2D_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", _CONV, "", "weight and bias gradient"),
     (OpCode.CONV2D_GRAD_X, "dy:R w:R dx:W ws:S?", _CONV, "", "input gradient"),

@@ -1,6 +1,6 @@
 """Linear layers and convolutions, by their definitions.
 
-Shapes: x (N, I) or (N, H, W, C); Linear w (I, O); Conv2d w (G, KH, KW, C/G, O/G); b (O,).
+Shapes: x (N, ..., I) or (N, H, W, C); Linear w (I, O); Conv2d w (G, KH, KW, C/G, O/G); b (O,).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def linear_fwd(call: Call) -> Outputs:
 
 def linear_grad_w(call: Call) -> Outputs:
     """Dw = x^T dy, db = sum over samples of dy."""
-    return {"dw": call["x"].T @ call["dy"], "db": call["dy"].sum(axis=0)}
+    dy = call["dy"].reshape(-1, call["dy"].shape[-1])
+    return {"dw": call["x"].reshape(len(dy), -1).T @ dy, "db": dy.sum(axis=0)}
 
 
 def linear_grad_x(call: Call) -> Outputs:

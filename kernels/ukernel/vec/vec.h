@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "art_levels.h"
+#include "art_ops.h"
 
 /* Dropout: element i survives where (random u32 of (seed, stream, i) >> 8) >= threshold. */
 typedef struct art_vec_mask {
@@ -113,6 +114,7 @@ enum {
  * relu           y = x > 0 or NaN ? x : 0
  * relu_grad      dx = y > 0 ? dy : 0
  * tanh           within the bound of art_tanhf; tanh_grad: dx = dy (1 - y^2)
+ * combine        y = a o b by `how`, one of ART_COMBINE_ADD ...
  * NAME, NAME_grad of an activation: formulas of the catalogue of operations; kept is the operand
  *                that the gradient reads, k points to the function's numbers
  * dropout        y = survives(first + i) ? x * scale : 0

@@ -64,6 +64,31 @@ static void FN(add)(float *y, const float *a, const float *b, size_t n) {
     }
 }
 
+#define COMBINED(expression)                                                                       \
+    IVDEP for (size_t i = 0; i < n; i++) {                                                         \
+        float u = a[i], v = b[i];                                                                  \
+        y[i] = expression;                                                                         \
+    }                                                                                              \
+    break
+
+static void FN(combine)(float *y, const float *a, const float *b, size_t n, int how) {
+    switch (how) {
+    case ART_COMBINE_ADD:
+        COMBINED(u + v);
+    case ART_COMBINE_SUB:
+        COMBINED(u - v);
+    case ART_COMBINE_MUL:
+        COMBINED(u * v);
+    case ART_COMBINE_DIV:
+        COMBINED(u / v);
+    case ART_COMBINE_RSUB:
+        COMBINED(v - u);
+    default:
+        COMBINED(v / u);
+    }
+}
+#undef COMBINED
+
 static void FN(scale)(float *y, const float *x, float k, size_t n) {
     SHORT_IVDEP for (size_t i = 0; i < n; i++) {
         y[i] = x[i] * k;

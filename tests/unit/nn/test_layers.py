@@ -135,15 +135,7 @@ def test_unavailable_arguments_are_refused(make: Callable[[], object], message: 
         (nn.BatchNorm2d(3), (4, 2, 2), r"write nn.BatchNorm2d\(4\)"),
         (nn.MaxPool2d(4), (1, 3, 3), "smaller kernel"),
         (nn.MaxPool2d(2, 1, padding=1, dilation=2), (1, 7, 1), "use a smaller dilation"),
-        (nn.Flatten(2), (4, 2, 2), "start_dim=1"),
-        (Call(lambda x: x + x.flatten(1)), (4, 2, 2), "cannot add values of shape"),
-        (Call(lambda x: x + 1), (4,), "sum of two tensors"),
-        (Call(lambda x: x * x), (4,), "available are"),
         (Call(lambda x: x if x else x.relu()), (4,), "decide by the value"),
-        (Call(lambda x: x.reshape(-1, 2)), (4,), "only flattening"),
-        (Call(lambda x: x.reshape(7, -1)), (4,), "cannot reshape"),
-        (Call(lambda x: (x, x)), (4,), "must return one tensor, got tuple"),
-        (Call(lambda x: nn.Linear(4, 4)(x)), (4,), "belongs to no module"),
     ],
 )
 def test_misfits_are_refused(net: nn.Module, shape: tuple[int, ...], message: str) -> None:
@@ -279,7 +271,7 @@ def test_activation_functions_record_what_their_layers_record(
 
 @pytest.mark.parametrize(
     "name",
-    [n for n in functional.__all__ if not n.endswith("2d")],
+    [n for n in functional.__all__ if not n.endswith("2d") and n not in ("cat", "stack")],
 )
 def test_functions_refuse_arrays(name: str) -> None:
     with pytest.raises(ShapeError, match=f"functional.{name} was called with ndarray"):

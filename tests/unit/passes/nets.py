@@ -131,6 +131,58 @@ def image_out(nn: Any) -> Any:
     return ImageOut()
 
 
+def _cat(nn: Any, values: list[Any], dim: int) -> Any:
+    """Join values with the function of the framework that `nn` belongs to."""
+    if hasattr(nn.functional, "cat"):
+        return nn.functional.cat(values, dim)
+    import torch
+
+    return torch.cat(values, dim)
+
+
+def attention(nn: Any) -> Any:
+    """Patches of an image, two heads of attention, and a mean over the patches."""
+
+    class Attention(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Conv2d(3, 8, 2, stride=2)
+            self.qkv, self.out = nn.Linear(8, 24), nn.Linear(8, 8)
+            self.fc = nn.Linear(8, 5)
+
+        def forward(self, x: Any) -> Any:
+            x = self.embed(x).flatten(2).transpose(1, 2)
+            q, k, v = self.qkv(x).view(x.size(0), -1, 3, 2, 4).permute(0, 2, 3, 1, 4).unbind(1)
+            weights = (q @ k.transpose(-2, -1) * 0.5).exp()
+            y = (weights / weights.sum(-1, keepdim=True)) @ v
+            x = x + self.out(y.transpose(1, 2).flatten(2))
+            return self.fc((x - x.mean(1, keepdim=True)).square().mean(1).sqrt())
+
+    return Attention()
+
+
+def recurrent(nn: Any) -> Any:
+    """Rows of an image as steps of a recurrent cell, whose states are joined."""
+
+    class Recurrent(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.x, self.h = nn.Linear(15, 12), nn.Linear(6, 12)
+            self.fc = nn.Linear(18, 5)
+
+        def forward(self, x: Any) -> Any:
+            x = self.x(x.permute(0, 2, 3, 1).flatten(2))
+            h, states = (x[:, 0, :6] / 2).tanh(), []
+            for step in range(1, 4):
+                z, n = (x[:, step] + self.h(h)).chunk(2, -1)
+                z = z.sigmoid()
+                h = (1 - z) * n.tanh() + z * h
+                states.append(h)
+            return self.fc(_cat(nn, states, 1))
+
+    return Recurrent()
+
+
 _BUILDERS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "Residual": (residual, (3, 8, 8)),
     "SelfSum": (self_sum, (3, 2, 2)),
@@ -138,6 +190,8 @@ _BUILDERS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "SharedLinear": (shared_linear, (3, 3, 3)),
     "MixedOrders": (mixed_orders, (3, 3, 3)),
     "FlatImage": (flat_image, (3, 3, 3)),
+    "Attention": (attention, (3, 4, 6)),
+    "Recurrent": (recurrent, (3, 4, 5)),
     "ImageOut": (image_out, (3, 5, 5)),
 }
 

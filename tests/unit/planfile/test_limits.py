@@ -17,6 +17,9 @@ from armtrain.ir.shapes import infer_shape
 from armtrain.limits import LIMITS, MAX_DIM, MAX_ROWS, MAX_SIDE, MAX_THREADS, MAX_WINDOW
 from armtrain.planfile.check import findings
 from armtrain.planfile.plan import Plan
+from tests.ops.arithmetic_cases import ARITHMETIC
+from tests.ops.cases import make_plan
+from tests.ops.movement_cases import MOVEMENT
 from tests.plan_edit import get_field, sign, with_field
 
 
@@ -85,6 +88,7 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
     )
     for made in (
         a_plan(),
+        *(make_plan(case) for case in (*MOVEMENT.values(), *ARITHMETIC.values())),
         *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),
         *(a_plan(loss=loss) for loss in losses),
     ):
