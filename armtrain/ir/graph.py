@@ -33,6 +33,7 @@ __all__ = [
     "Pair",
     "Param",
     "ReluAttrs",
+    "SoftmaxAttrs",
     "TanhAttrs",
     "ToNchwAttrs",
 ]
@@ -57,6 +58,7 @@ class NodeKind(StrEnum):
     ADD = "add"
     TO_NCHW = "to_nchw"
     ACTIVATION = "activation"
+    SOFTMAX = "softmax"
 
 
 class Activation(StrEnum):
@@ -164,6 +166,15 @@ class ActivationAttrs:
 
 
 @dataclass(frozen=True)
+class SoftmaxAttrs:
+    """Shares of e^x along dimension `dim` of the user's shape, from 1; `log`: their logarithms."""
+
+    kind: ClassVar[NodeKind] = NodeKind.SOFTMAX
+    dim: int
+    log: bool
+
+
+@dataclass(frozen=True)
 class DropoutAttrs:
     """Drops with probability `p` in training steps if `training`, else passes x through."""
 
@@ -203,6 +214,7 @@ Attrs: TypeAlias = (
     | ReluAttrs
     | TanhAttrs
     | ActivationAttrs
+    | SoftmaxAttrs
     | DropoutAttrs
     | FlattenAttrs
     | AddAttrs

@@ -79,6 +79,10 @@ class OpCode(IntEnum):
     MISH_GRAD = 66
     SOFTPLUS_FWD = 67
     SOFTPLUS_GRAD = 68
+    SOFTMAX_FWD = 69
+    SOFTMAX_GRAD = 70
+    LOG_SOFTMAX_FWD = 71
+    LOG_SOFTMAX_GRAD = 72
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -114,6 +114,7 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "flag": ("i", 0, 1),
     "slot": ("i", 0, MAX_RECORDS - 1),
     "stream": ("i", -(2**63), 2**63 - 1),
+    "axis": ("i", 1, 5),
     "share": ("f", 0.0, 1.0),
     "part": ("f", 0.0, _BELOW_ONE),
     "rate": ("f", 0.0, MAX_FLOAT),

@@ -21,6 +21,7 @@ from armtrain.nn.activation import (
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.tensor import flatten as _flatten
+from armtrain.nn.tensor import softmax as _softmax
 from armtrain.values import truth
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "leaky_relu",
+    "log_softmax",
     "max_pool2d",
     "mish",
     "relu",
@@ -38,6 +40,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "silu",
+    "softmax",
     "softplus",
     "tanh",
 ]
@@ -118,6 +121,16 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     """Return the activation `Softplus`."""
     layer = Softplus(beta, threshold)
     return _traced("softplus", input).record(None, layer.attrs())
+
+
+def softmax(input: Tensor, dim: int | None = None) -> Tensor:
+    """Return shares that add up to 1 along a dimension; see `Softmax`."""
+    return _softmax(_traced("softmax", input), None, dim, log=False)
+
+
+def log_softmax(input: Tensor, dim: int | None = None) -> Tensor:
+    """Return the logarithm of the softmax; see `LogSoftmax`."""
+    return _softmax(_traced("log_softmax", input), None, dim, log=True)
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:

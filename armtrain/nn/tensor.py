@@ -15,6 +15,7 @@ from armtrain.ir.graph import (
     Attrs,
     FlattenAttrs,
     ReluAttrs,
+    SoftmaxAttrs,
     TanhAttrs,
 )
 from armtrain.values import as_integer
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["Recorder", "Tensor"]
 
 _AVAILABLE = (
-    "+, flatten, reshape/view to (N, features), relu, tanh, sigmoid and the layers of armtrain.nn"
+    "+, flatten, reshape/view to (N, features), relu, tanh, sigmoid, softmax, "
+    "log_softmax and the layers of armtrain.nn"
 )
 
 
@@ -113,6 +115,14 @@ class Tensor:
         """Return 1 / (1 + e^-x)."""
         return self.record(None, ActivationAttrs(Activation.SIGMOID))
 
+    def softmax(self, dim: int) -> Tensor:
+        """Return shares that add up to 1 along a dimension."""
+        return softmax(self, None, dim, log=False)
+
+    def log_softmax(self, dim: int) -> Tensor:
+        """Return the logarithm of `softmax(dim)`."""
+        return softmax(self, None, dim, log=True)
+
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Return the tensor with all dimensions but the batch made one; needs `start_dim` 1."""
         return flatten(self, None, start_dim, end_dim)
@@ -168,6 +178,15 @@ def flatten(x: Tensor, owner: object | None, start_dim: int, end_dim: int) -> Te
             "end_dim=-1"
         )
     return x if x.ndim == 2 else x.record(owner, FlattenAttrs())
+
+
+def softmax(x: Tensor, owner: object | None, dim: int | None, log: bool) -> Tensor:
+    """Record a softmax along `dim`; None is the dimension that torch takes then."""
+    implied = 0 if x.ndim == 3 else 1
+    place = implied if dim is None else as_integer(dim)
+    if place is None:
+        raise ShapeError(f"softmax needs a dimension, such as dim=1, got {dim!r:.80}")
+    return x.record(owner, SoftmaxAttrs(place + x.ndim if place < 0 else place, log))
 
 
 def _resolved(x: Tensor, shape: tuple[int | tuple[int, ...], ...]) -> tuple[int, ...]:

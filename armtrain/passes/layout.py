@@ -24,13 +24,17 @@ __all__ = [
     "image_layout",
     "param_layout",
     "settle_layouts",
+    "value_axis",
     "value_layout",
 ]
 
 Image: TypeAlias = tuple[int, int, int] | None
 """(C, H, W) of a flattened image that is in H, W, C order; None for torch's order."""
 
-_ELEMENTWISE = frozenset({NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT})
+_ELEMENTWISE = frozenset(
+    {NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT, NodeKind.SOFTMAX}
+)
+"""Kinds whose features may be in any order; a flattened value has one axis for a softmax."""
 
 
 def _image_of(node: Node, sources: list[tuple[Node, Image]]) -> Image:
@@ -147,6 +151,13 @@ def image_layout(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Layout]:
         return value_layout(shape, None)
     n, channels = shape
     return (n, 1, 1, channels), Layout(shape, (n, channels, 1, 1), (0, 2, 3, 1))
+
+
+def value_axis(shape: tuple[int, ...], dim: int) -> int:
+    """Return the axis in the arena of dimension `dim` of a value."""
+    layout = value_layout(shape, None)[1]
+    inserted = len(layout.view) - len(shape) if dim > 1 else 0
+    return layout.perm.index(dim + inserted)
 
 
 def _conv_layout(shape: tuple[int, ...], groups: int) -> tuple[tuple[int, ...], Layout]:
