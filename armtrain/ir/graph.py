@@ -58,6 +58,7 @@ __all__ = [
     "ReluAttrs",
     "ReshapeAttrs",
     "SliceAttrs",
+    "SoftmaxAttrs",
     "TanhAttrs",
     "ToNchwAttrs",
     "ToNhwcAttrs",
@@ -172,6 +173,15 @@ class ActivationAttrs:
 
 
 @dataclass(frozen=True)
+class SoftmaxAttrs:
+    """Shares of e^x along dimension `dim` of the user's shape, from 1; `log`: their logarithms."""
+
+    kind: ClassVar[NodeKind] = NodeKind.SOFTMAX
+    dim: int
+    log: bool
+
+
+@dataclass(frozen=True)
 class DropoutAttrs:
     """Drops with probability `p` in training steps if `training`, else passes x through."""
 
@@ -204,6 +214,7 @@ Attrs: TypeAlias = (
     | ReluAttrs
     | TanhAttrs
     | ActivationAttrs
+    | SoftmaxAttrs
     | DropoutAttrs
     | FlattenAttrs
     | AddAttrs

@@ -33,4 +33,5 @@ class NodeKind(StrEnum):
     FUNCTION = "function"
     REDUCE = "reduce"
     MATMUL = "matmul"
+    SOFTMAX = "softmax"
     ACTIVATION = "activation"

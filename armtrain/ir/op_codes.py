@@ -89,6 +89,10 @@ class OpCode(IntEnum):
     EXPAND = 76
     REDUCE = 77
     MATMUL = 78
+    SOFTMAX_FWD = 79
+    SOFTMAX_GRAD = 80
+    LOG_SOFTMAX_FWD = 81
+    LOG_SOFTMAX_GRAD = 82
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

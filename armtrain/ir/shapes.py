@@ -15,6 +15,7 @@ from armtrain.ir.graph import (
     MaxPool2dAttrs,
     NodeKind,
     Pair,
+    SoftmaxAttrs,
 )
 from armtrain.ir.tensor_shapes import TENSOR_RULES
 from armtrain.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
@@ -172,6 +173,17 @@ def _same(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> S
     return inputs[0]
 
 
+def _softmax(what: str, inputs: tuple[Shape, ...], attrs: SoftmaxAttrs, params: Params) -> Shape:
+    """One of the dimensions behind the batch."""
+    shape = inputs[0]
+    if not 1 <= attrs.dim < len(shape):
+        raise ShapeError(
+            f"{what}: dim={attrs.dim} of a value of shape {shape} is not available; use 1 to "
+            f"{len(shape) - 1}, or -1 for the last: samples of a batch stay apart"
+        )
+    return shape
+
+
 def _flatten(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
     """(N, ...) to (N, product)."""
     shape = inputs[0]
@@ -198,6 +210,7 @@ _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] =
     NodeKind.RELU: _same,
     NodeKind.TANH: _same,
     NodeKind.ACTIVATION: _same,
+    NodeKind.SOFTMAX: _softmax,
     NodeKind.DROPOUT: _same,
     NodeKind.FLATTEN: _flatten,
     NodeKind.ADD: _add,

@@ -51,6 +51,7 @@ from armtrain.nn.pool import (
     MaxPool2d,
 )
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
+from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
 
@@ -79,6 +80,7 @@ __all__ = [
     "L1Loss",
     "LeakyReLU",
     "Linear",
+    "LogSoftmax",
     "Loss",
     "MSELoss",
     "MaxPool1d",
@@ -94,6 +96,7 @@ __all__ = [
     "SiLU",
     "Sigmoid",
     "SmoothL1Loss",
+    "Softmax",
     "Softplus",
     "Tanh",
     "Tensor",

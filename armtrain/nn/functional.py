@@ -21,6 +21,7 @@ from armtrain.nn.activation import (
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
+from armtrain.nn.tensor import softmax as _softmax
 from armtrain.values import truth
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "leaky_relu",
+    "log_softmax",
     "max_pool2d",
     "mish",
     "relu",
@@ -39,6 +41,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "silu",
+    "softmax",
     "softplus",
     "stack",
     "tanh",
@@ -120,6 +123,16 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     """Return the activation `Softplus`."""
     layer = Softplus(beta, threshold)
     return _traced("softplus", input).record(None, layer.attrs())
+
+
+def softmax(input: Tensor, dim: int | None = None) -> Tensor:
+    """Return shares that add up to 1 along a dimension; see `Softmax`."""
+    return _softmax(_traced("softmax", input), None, dim, log=False)
+
+
+def log_softmax(input: Tensor, dim: int | None = None) -> Tensor:
+    """Return the logarithm of the softmax; see `LogSoftmax`."""
+    return _softmax(_traced("log_softmax", input), None, dim, log=True)
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:

@@ -20,6 +20,7 @@ from armtrain.ir.graph import (
     ReluAttrs,
     ReshapeAttrs,
     SliceAttrs,
+    SoftmaxAttrs,
     TanhAttrs,
 )
 from armtrain.limits import MAX_DIM
@@ -41,7 +42,7 @@ __all__ = ["Recorder", "Tensor", "cat", "flatten", "stack"]
 _AVAILABLE = (
     "+, -, *, /, **, @, sum, mean, sqrt, exp, log, abs, reshape, view, flatten, unflatten, "
     "squeeze, unsqueeze, permute, transpose, slices, narrow, select, split, chunk, unbind, relu, "
-    "tanh, sigmoid and the layers of armtrain.nn"
+    "tanh, sigmoid, softmax, log_softmax and the layers of armtrain.nn"
 )
 
 
@@ -214,6 +215,14 @@ class Tensor:
         """Return 1 / (1 + e^-x)."""
         return self.record(None, ActivationAttrs(Activation.SIGMOID))
 
+    def softmax(self, dim: int) -> Tensor:
+        """Return shares that add up to 1 along a dimension."""
+        return softmax(self, None, dim, log=False)
+
+    def log_softmax(self, dim: int) -> Tensor:
+        """Return the logarithm of `softmax(dim)`."""
+        return softmax(self, None, dim, log=True)
+
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         """Return the tensor with dimensions `start_dim` to `end_dim` made one; 0 is the batch."""
         return flatten(self, None, start_dim, end_dim)
@@ -382,3 +391,10 @@ def _tensors(what: str, given: object) -> list[Tensor]:
         kinds = sorted({type(part).__name__ for part in parts}) or [type(given).__name__]
         raise ShapeError(f"{what} joins a list of tensors of the network, got {', '.join(kinds)}")
     return parts
+def softmax(x: Tensor, owner: object | None, dim: int | None, log: bool) -> Tensor:
+    """Record a softmax along `dim`; None is the dimension that torch takes then."""
+    implied = 0 if x.ndim == 3 else 1
+    place = implied if dim is None else as_integer(dim)
+    if place is None:
+        raise ShapeError(f"softmax needs a dimension, such as dim=1, got {dim!r:.80}")
+    return x.record(owner, SoftmaxAttrs(place + x.ndim if place < 0 else place, log))

@@ -79,7 +79,7 @@ class Forward:
     def axis(self, node_id: int, dim: int) -> int:
         """Return the axis in the arena of a dimension, but the batch's, of a node's value."""
         rank = len(self.graph.nodes[node_id].shape)
-        if self.orders[node_id] is None:
+        if self.orders[node_id] is None or rank == 2:
             return dim + len(self.layout(node_id)[0]) - rank
         return 3 if dim == 1 else dim + 3 - rank
 

@@ -52,8 +52,9 @@ _PLAIN, _IMAGE = "plain", "image"
 
 _ELEMENTWISE = frozenset(
     {NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT}
-    | {NodeKind.AFFINE, NodeKind.POWER, NodeKind.FUNCTION}
+    | {NodeKind.AFFINE, NodeKind.POWER, NodeKind.FUNCTION, NodeKind.SOFTMAX}
 )
+"""Kinds whose numbers may be in any order; a flattened value has one axis for a softmax."""
 _WINDOWS = frozenset(
     {NodeKind.CONV2D, NodeKind.MAXPOOL2D, NodeKind.AVGPOOL2D, NodeKind.BATCHNORM2D}
 )

@@ -112,6 +112,17 @@ def _alike(like: str, *others: str) -> _Rule:
     return rule
 
 
+def _along(like: str, *others: str) -> _Rule:
+    """Return the rule of what goes along one axis: all have the dimensions of the first."""
+
+    def rule(o: Operands) -> _Needs:
+        dims = o.dims[like]
+        inside = 1 <= o.integer("axis") < len(dims)
+        return dict.fromkeys(others, dims if inside else IMPOSSIBLE)
+
+    return rule
+
+
 def _cross_entropy(o: Operands) -> _Needs:
     """Return the rule of the cross-entropy operations: one label a row."""
     rows, classes = o.dims["logits"]
@@ -275,6 +286,10 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.MISH_GRAD: _alike("x", "dy", "dx"),
     OpCode.SOFTPLUS_FWD: _alike("x", "y"),
     OpCode.SOFTPLUS_GRAD: _alike("x", "dy", "dx"),
+    OpCode.SOFTMAX_FWD: _along("x", "y"),
+    OpCode.SOFTMAX_GRAD: _along("y", "dy", "dx"),
+    OpCode.LOG_SOFTMAX_FWD: _along("x", "y"),
+    OpCode.LOG_SOFTMAX_GRAD: _along("y", "dy", "dx"),
 }
 
 _SAMPLES = frozenset(

@@ -266,6 +266,57 @@ static void test_cross_entropy(void) {
     test_cross_entropy_of(3, 10, 1e8);
 }
 
+/* Axes without gaps and with few, many and more than a band of neighbours. */
+static void test_softmax_of(int outer, int size, int inner, double spread) {
+    scene s[] = {NEW(SOFTMAX_FWD, softmax_fwd), NEW(LOG_SOFTMAX_FWD, log_softmax_fwd),
+                 NEW(SOFTMAX_GRAD, softmax_grad), NEW(LOG_SOFTMAX_GRAD, log_softmax_grad)};
+    for (unsigned k = 0; k < 4; k++) {
+        unsigned slots = k < 2 ? 2 : 3;
+        for (unsigned slot = 0; slot < slots; slot++) {
+            scene_operand(&s[k], slot, F32, 1, 3, outer, size, inner);
+            scene_floats(&s[k], slot, -spread, spread);
+        }
+        if (k >= 2) {
+            scene_floats(&s[k], 0, k == 2 ? 0 : -spread, k == 2 ? 1 : 0);
+        }
+        s[k].attr[0].i = 1;
+        verify(s[k]);
+    }
+}
+
+static void test_softmax(void) {
+    static const int sizes[] = {1, 2, 3, 15, 16, 17, 40}, inners[] = {1, 2, 15, 16, 17, 33, 130};
+    for (int a = 0; a < 7; a++) {
+        for (int b = 0; b < 7; b++) {
+            test_softmax_of(1 + (a + b) % 3, sizes[a], inners[b], b & 1 ? 5.0 : 90.0);
+        }
+    }
+    test_softmax_of(700, 100, 1, 5.0);
+    test_softmax_of(2, 50000, 1, 5.0);
+    test_softmax_of(3, 30, 500, 1e8);
+    test_softmax_of(70, 2, 3, 5.0);
+}
+
+/* What is no number stays none, along its axis alone; -inf has the share 0. */
+static void test_softmax_specials(void) {
+    for (int inner = 1; inner <= 2; inner++) {
+        scene s[] = {NEW(SOFTMAX_FWD, softmax_fwd), NEW(LOG_SOFTMAX_FWD, log_softmax_fwd)};
+        for (unsigned k = 0; k < 2; k++) {
+            float *x = scene_operand(&s[k], 0, F32, 1, 3, 4, 3, inner);
+            scene_operand(&s[k], 1, F32, 1, 3, 4, 3, inner);
+            scene_floats(&s[k], 0, -2, 2);
+            x[0] = -INFINITY;
+            x[3 * inner] = INFINITY;
+            x[6 * inner] = NAN;
+            for (int i = 0; i < 3; i++) {
+                x[9 * inner + i * inner] = -INFINITY;
+            }
+            s[k].attr[0].i = 1;
+            verify(s[k]);
+        }
+    }
+}
+
 /* Binary cross-entropy: no weight, one, one for each column. */
 static void test_bce_of(int rows, int columns, unsigned weights) {
     scene s[] = {NEW(BCE_WITH_LOGITS_GRAD, bce_with_logits_grad),
@@ -374,6 +425,8 @@ int main(void) {
     test_sums();
     test_element_losses();
     test_cross_entropy();
+    test_softmax();
+    test_softmax_specials();
     test_bce();
     test_weighted_labels();
     test_transposes();

@@ -175,6 +175,20 @@ def activated(name: str) -> Case:
 
 
 _ACTIVATIONS = {name: activated(name) for name in ACTIVATIONS}
+_SOFTMAX = {
+    "softmax": image(168, lambda: [nn.Softmax(1), nn.Conv2d(4, 4, 1), nn.Tanh(), nn.Softmax(2)]),
+    "softmax_width": image(168, lambda: [nn.Softmax(-1), nn.Flatten(), nn.Softmax()]),
+    "log_softmax": image(168, lambda: [nn.LogSoftmax(), nn.Tanh(), nn.LogSoftmax(-2)]),
+    "log_softmax_width": image(168, lambda: [nn.LogSoftmax(3), nn.Flatten(), nn.LogSoftmax(1)]),
+    "softmax_sequence": Case(
+        lambda: nn.Sequential(
+            *(nn.Conv1d(2, 3, 2), nn.Softmax(1), nn.Conv1d(3, 3, 1), nn.Tanh(), nn.LogSoftmax(-1)),
+            *(nn.Flatten(), nn.Linear(18, CLASSES)),
+        ),
+        (2, 7),
+    ),
+    "log_softmax_nll": vector(*(lambda: nn.Linear(6, CLASSES), nn.LogSoftmax), loss=nn.NLLLoss),
+}
 _OTHERS = {
     "relu": image(168, lambda: [nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU()]),
     "tanh": image(168, lambda: [nn.Conv2d(4, 4, 1), nn.Tanh()]),
@@ -304,6 +318,7 @@ CASES: dict[str, Case] = {
     **_POOLS,
     **_NORMS,
     **_ACTIVATIONS,
+    **_SOFTMAX,
     **_OTHERS,
     **MOVEMENT,
     **ARITHMETIC,

@@ -10,6 +10,7 @@ _STRIDES = "stride_h:size stride_w:size pad_h:pad pad_w:pad"
 _CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size"
 _MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size"
 _AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag"
+_AXIS = "axis:axis"  # of the dimensions in the arena; a batch has no sum over its samples
 
 ROWS: tuple[Row, ...] = (
     (OpCode.LINEAR_FWD, "x:R w:R b:R? y:W ws:S?", "", "", "y[..,O] = x[..,I] w[I,O] + b[O]"),
@@ -62,6 +63,10 @@ ROWS: tuple[Row, ...] = (
         "y = x / (1-p) where random(seed, step, stream, element) >= p, else 0",
     ),
     (OpCode.DROPOUT_GRAD, "dy:R dx:W", "p:share stream:stream", "dx=dy", "same mask as forward"),
+    (OpCode.SOFTMAX_FWD, "x:R y:W", _AXIS, "y=x", "y = e^x / sum of e^x along one axis"),
+    (OpCode.SOFTMAX_GRAD, "y:R dy:R dx:W", _AXIS, "dx=dy dx=y", "dx = y (dy - sum of y dy)"),
+    (OpCode.LOG_SOFTMAX_FWD, "x:R y:W", _AXIS, "y=x", "y = x - log of the sum of e^x"),
+    (OpCode.LOG_SOFTMAX_GRAD, "y:R dy:R dx:W", _AXIS, "dx=dy dx=y", "dx = dy - e^y sum of dy"),
     (OpCode.ADD, "a:R b:R y:W", "", "y=a y=b", "y = a + b, same shape"),
     (OpCode.COPY, "x:R y:W", "", "", "y = x"),
     (OpCode.NHWC_TO_NCHW, "x:R y:W", "", "", "x[N,H,W,C] to y[N,C*H*W] in torch's flatten order"),

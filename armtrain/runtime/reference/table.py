@@ -14,13 +14,14 @@ from armtrain.runtime.reference import (
     norm,
     pointwise,
     pool,
+    softmax,
     update,
 )
 from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = ["FUNCTIONS"]
 
-_MODULES = (dense, pool, norm, pointwise, movement, arithmetic, activation, loss, update)
+_MODULES = (dense, pool, norm, pointwise, movement, arithmetic, activation, softmax, loss, update)
 
 FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {
     code: getattr(module, code.name.lower())

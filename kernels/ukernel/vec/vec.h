@@ -132,6 +132,9 @@ enum {
  * scale_minus    y = x k - weight m, likewise
  * row_max        NaN is ignored; -inf for n = 0
  * exp_sum        sum in double of exp(x - max), stored in e unless e is NULL
+ * minus_both     y = (x - a) - b
+ * softmax_grad   dx = y (dy - sum of y dy), the sum in double
+ * log_softmax_grad  dx = dy - e^y sum of dy, likewise
  * col_moments    for each of n columns of x[rows][ld], rows <= ART_VEC_MAX_ROWS: shift = about the
  *                mean, sum = sum of (x - shift), squares = sum of (x - shift)^2
  * col_dots       sum = sum of dy, dot = sum of dy (x - mean); x, mean and dot may be NULL

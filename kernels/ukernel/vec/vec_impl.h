@@ -272,6 +272,7 @@ static double FN(sum_squares)(const float *x, size_t n) {
 }
 
 #include "ukernel/vec/vec_loss.h"
+#include "ukernel/vec/vec_softmax.h"
 
 /* ---- reductions over rows, one result per column, rows in ascending order ----
  *

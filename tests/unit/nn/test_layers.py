@@ -132,6 +132,10 @@ def test_unavailable_arguments_are_refused(make: Callable[[], object], message: 
         (nn.Sequential(nn.Conv2d(3, 4, 3)), (1, 8, 8), r"expects 3 channels.*Conv2d\(1, 4"),
         (nn.Conv2d(3, 4, 9, padding=1), (3, 5, 5), "reaches over 9x9 pixels.*7x7 with padding"),
         (nn.Conv2d(3, 4, 1), (3,), "needs images"),
+        (nn.Softmax(0), (4,), r"dim=0 of a value .*use 1 to 1, or -1 .*samples of a batch stay"),
+        (nn.Softmax(2), (4,), r"dim=2 of a value of shape \(2, 4\) is not available"),
+        (nn.LogSoftmax(-4), (4, 5), r"dim=-1 of a value"),
+        (nn.LogSoftmax(), (4, 5), r"dim=0 of a value of shape \(2, 4, 5\).*use 1 to 2"),
         (nn.BatchNorm2d(3), (4, 2, 2), r"write nn.BatchNorm2d\(4\)"),
         (nn.MaxPool2d(4), (1, 3, 3), "smaller kernel"),
         (nn.MaxPool2d(2, 1, padding=1, dilation=2), (1, 7, 1), "use a smaller dilation"),
@@ -199,8 +203,8 @@ def test_unknown_names_are_told_what_there_is(module: object, name: str, message
 
 
 def test_unknown_tensor_method_names_what_is_available() -> None:
-    with pytest.raises(AttributeError, match="no 'softmax'; available are"):
-        nn.trace(Call(lambda x: x.softmax(1)), (4,), 2)  # type: ignore[operator]
+    with pytest.raises(AttributeError, match="no 'softplus'; available are"):
+        nn.trace(Call(lambda x: x.softplus(1)), (4,), 2)  # type: ignore[operator]
 
 
 @pytest.mark.parametrize("batch", [0, -1, True, 2.5, "3", 2**31, None])
@@ -259,6 +263,10 @@ F = functional
         (lambda x: F.gelu(x, approximate="tanh"), nn.GELU("tanh")),
         (F.mish, nn.Mish()),
         (lambda x: F.softplus(x, 2, 10), nn.Softplus(2.0, 10.0)),
+        (F.softmax, nn.Softmax()),
+        (lambda x: F.log_softmax(x, -1), nn.LogSoftmax(1)),
+        (lambda x: x.softmax(1), nn.Softmax(dim=-1)),
+        (lambda x: x.log_softmax(-1), nn.LogSoftmax()),
     ],
 )
 def test_activation_functions_record_what_their_layers_record(
@@ -293,6 +301,8 @@ def test_functions_take_true_or_false_for_inplace(name: str) -> None:
         (lambda: nn.ELU("x"), "alpha needs"),
         (lambda: nn.GELU("erf"), "use 'none' or 'tanh'"),
         (lambda: nn.Softplus(0), "beta needs"),
+        (lambda: nn.Softmax("channels"), "dim needs an integer"),  # type: ignore[arg-type]
+        (lambda: nn.LogSoftmax(1.0), "dim needs an integer"),  # type: ignore[arg-type]
         (lambda: nn.Softplus(1.0, float("inf")), "threshold needs"),
     ],
 )

@@ -32,7 +32,7 @@ def a_plan(**changes: Any) -> Plan:
         nn.AvgPool2d(2),
         nn.Dropout(0.2),
         nn.BatchNorm2d(4).eval(),
-        *(nn.LeakyReLU(), nn.ELU(), nn.Softplus()),
+        *(nn.LeakyReLU(), nn.ELU(), nn.Softplus(), nn.Softmax(1), nn.LogSoftmax(1)),
         nn.Flatten(),
         nn.Linear(16, 3),
     )
