@@ -64,6 +64,9 @@ CFLAGS_COMMON = -std=gnu11 $(OPT) $(FLAGS_BASE) -D_FILE_OFFSET_BITS=64 -D_TIME_B
 CONTRACT_OFF = -ffp-contract=off
 CONTRACT_FUSE = -ffp-contract=fast -fexpensive-optimizations
 
+# -O3 peels and unrolls the ends of every vector loop; without that three levels are 80 kB smaller.
+OPT_VEC_x86_64 = $(if $(filter -O3,$(OPT)),-O2 -ftree-vectorize)
+
 # LEVELS_(architecture), LEVELS_FUSING, FLAGS_(level) and FLAGS_GEMM_(level), from armtrain/board/levels.py.
 include kernels/levels.mk
 LEVELS = $(or $(LEVELS_$(ARCH)),c)
@@ -86,7 +89,7 @@ $(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk kernels/levels.mk
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
 $(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)) $(FLAGS_GEMM_$(call level_of,$(s))))))
-$(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF))))
+$(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF) $(OPT_VEC_$(ARCH)))))
 
 # Parsers, files and messages do not repay the copies of loops that -O3 makes of them.
 SOURCES_SPARE = $(filter kernels/engine/% kernels/run/%,$(SOURCES_BASE) $(SOURCES_RUN))
