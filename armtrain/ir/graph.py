@@ -44,7 +44,9 @@ __all__ = [
     "FlattenAttrs",
     "FunctionAttrs",
     "Graph",
+    "GroupNormAttrs",
     "InputAttrs",
+    "LayerNormAttrs",
     "LinearAttrs",
     "MatmulAttrs",
     "MaxPool2dAttrs",
@@ -149,6 +151,28 @@ class BatchNorm2dAttrs:
 
 
 @dataclass(frozen=True)
+class LayerNormAttrs:
+    """Parameters: weight, bias of shape `over` or none; statistics of the last dimensions.
+
+    Not `centred`: the mean stays, and x is divided by the root of the mean of its squares.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.LAYERNORM
+    over: tuple[int, ...]
+    eps: float
+    centred: bool
+
+
+@dataclass(frozen=True)
+class GroupNormAttrs:
+    """Parameters: weight, bias (C,) or none; statistics of C / `groups` channels of a sample."""
+
+    kind: ClassVar[NodeKind] = NodeKind.GROUPNORM
+    groups: int
+    eps: float
+
+
+@dataclass(frozen=True)
 class ReluAttrs:
     """max(x, 0)."""
 
@@ -201,6 +225,8 @@ Attrs: TypeAlias = (
     | MaxPool2dAttrs
     | AvgPool2dAttrs
     | BatchNorm2dAttrs
+    | LayerNormAttrs
+    | GroupNormAttrs
     | ReluAttrs
     | TanhAttrs
     | ActivationAttrs

@@ -34,3 +34,5 @@ class NodeKind(StrEnum):
     REDUCE = "reduce"
     MATMUL = "matmul"
     ACTIVATION = "activation"
+    LAYERNORM = "layernorm"
+    GROUPNORM = "groupnorm"

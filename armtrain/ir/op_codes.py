@@ -89,6 +89,10 @@ class OpCode(IntEnum):
     EXPAND = 76
     REDUCE = 77
     MATMUL = 78
+    LAYERNORM_FWD = 79
+    LAYERNORM_GRAD = 80
+    GROUPNORM_FWD = 81
+    GROUPNORM_GRAD = 82
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

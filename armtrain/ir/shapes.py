@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import prod
+from math import gcd, prod
 from typing import Any
 
 from armtrain.errors import ShapeError
@@ -12,6 +12,8 @@ from armtrain.ir.graph import (
     AvgPool2dAttrs,
     BatchNorm2dAttrs,
     Conv2dAttrs,
+    GroupNormAttrs,
+    LayerNormAttrs,
     MaxPool2dAttrs,
     NodeKind,
     Pair,
@@ -167,6 +169,51 @@ def _batchnorm(
     return shape
 
 
+def _layernorm(
+    what: str, inputs: tuple[Shape, ...], attrs: LayerNormAttrs, params: Params
+) -> Shape:
+    """Return the same shape, which ends with what is normalised."""
+    (shape,), over = inputs, attrs.over
+    if len(shape) <= len(over) or shape[-len(over) :] != over:
+        raise ShapeError(
+            f"{what} normalises the last dimensions {over}, its input has shape {shape}; "
+            f"write normalized_shape={shape[-len(over) :] if len(shape) > len(over) else shape[1:]}"
+        )
+    _check_members(what, over, params)
+    return shape
+
+
+def _groupnorm(
+    what: str, inputs: tuple[Shape, ...], attrs: GroupNormAttrs, params: Params
+) -> Shape:
+    """Return the same shape."""
+    (shape,) = inputs
+    if not 2 <= len(shape) <= 4:
+        raise ShapeError(
+            f"{what} needs features (N, C), sequences (N, C, L) or images (N, C, H, W), its input "
+            f"has shape {shape}"
+        )
+    if shape[1] % attrs.groups:
+        raise ShapeError(
+            f"{what}: {attrs.groups} groups do not divide the {shape[1]} channels of its input of "
+            f"shape {shape}; write nn.GroupNorm({gcd(attrs.groups, shape[1])}, {shape[1]})"
+        )
+    if prod(shape[1:]) == attrs.groups:
+        raise ShapeError(
+            f"{what}: each of {attrs.groups} groups of an input of shape {shape} is one value, "
+            "which has no variance; use fewer groups"
+        )
+    _check_members(what, shape[1:2], params)
+    return shape
+
+
+def _check_members(what: str, needed: Shape, params: Params) -> None:
+    """Refuse weight and bias of another shape."""
+    for slot, dims in params.items():
+        if dims != needed:
+            raise ShapeError(f"{what}: {slot} has shape {dims}, its input needs {needed}")
+
+
 def _same(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
     """Element-wise."""
     return inputs[0]
@@ -195,6 +242,8 @@ _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] =
     NodeKind.MAXPOOL2D: _maxpool,
     NodeKind.AVGPOOL2D: _avgpool,
     NodeKind.BATCHNORM2D: _batchnorm,
+    NodeKind.LAYERNORM: _layernorm,
+    NodeKind.GROUPNORM: _groupnorm,
     NodeKind.RELU: _same,
     NodeKind.TANH: _same,
     NodeKind.ACTIVATION: _same,

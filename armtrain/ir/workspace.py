@@ -102,6 +102,14 @@ def _matmul(x: Dims, y: Dims, attrs: tuple[int | float, ...], threads: int) -> i
     return _product(x[-2 if attrs[0] else -1], y[-1], threads)
 
 
+def _groupnorm(code: OpCode, operands: Operands, threads: int) -> int:
+    """Return the partial results of a sample, and of its channels 2 floats; 4 and 2 doubles."""
+    x = _operand(code, operands, "x")
+    assert x is not None
+    more = 8 if code == OpCode.GROUPNORM_FWD else 32
+    return _column_partials(x[1:]) + more * x[-1]
+
+
 _WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail and spec.tail.kind == "f")
 """Operations with weights among their attributes, which they keep as float32 in their scratch."""
 
@@ -115,6 +123,9 @@ _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.BATCHNORM2D_FWD: _batchnorm,
     OpCode.BATCHNORM2D_GRAD: _batchnorm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
+    OpCode.LAYERNORM_GRAD: _batchnorm_eval_grad,
+    OpCode.GROUPNORM_FWD: _groupnorm,
+    OpCode.GROUPNORM_GRAD: _groupnorm,
 }
 
 

@@ -103,6 +103,22 @@ def _norm(o: Operands) -> _Needs:
     return maps | dict.fromkeys(names, like[-1:])
 
 
+def _layernorm(o: Operands) -> _Needs:
+    """Return the rule of the layer-norm operations: statistics of rows, vectors as long as one."""
+    n, *more, length = o.dims["x"]
+    maps: _Needs = dict.fromkeys(("x", "y", "dy", "dx"), (n, *more, length))
+    vectors = dict.fromkeys(("gamma", "beta", "dgamma", "dbeta"), (length,))
+    return maps | vectors | dict.fromkeys(("row_mean", "row_invstd"), (n, *more))
+
+
+def _groupnorm(o: Operands) -> _Needs:
+    """Return the rule of the group-norm operations: statistics of a sample's groups."""
+    (n, *_, channels), groups = o.dims["x"], o.integer("groups")
+    if channels % groups:
+        return {"x": IMPOSSIBLE}
+    return _norm(o) | dict.fromkeys(("group_mean", "group_invstd"), (n, groups))
+
+
 def _alike(like: str, *others: str) -> _Rule:
     """Return the rule of an element-wise operation."""
 
@@ -211,6 +227,10 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.BATCHNORM2D_EVAL: _norm,
     OpCode.BATCHNORM2D_GRAD: _norm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _norm,
+    OpCode.LAYERNORM_FWD: _layernorm,
+    OpCode.LAYERNORM_GRAD: _layernorm,
+    OpCode.GROUPNORM_FWD: _groupnorm,
+    OpCode.GROUPNORM_GRAD: _groupnorm,
     OpCode.RELU_FWD: _alike("x", "y"),
     OpCode.RELU_GRAD: _alike("y", "dy", "dx"),
     OpCode.TANH_FWD: _alike("x", "y"),
@@ -279,6 +299,7 @@ _RULES: dict[OpCode, _Rule] = {
 
 _SAMPLES = frozenset(
     {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
+    | {"row_mean", "row_invstd", "group_mean", "group_invstd"}
 )
 
 _RANKS = (
@@ -287,6 +308,7 @@ _RANKS = (
     ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
     ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("BATCHNORM2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
+    ("GROUPNORM_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("NHWC_TO_NCHW", {"x": 4}),
     ("NCHW_TO_NHWC", {"y": 4}),
     ("CROSS_ENTROPY_", {"logits": 2, "dlogits": 2, "target": 1}),

@@ -32,6 +32,7 @@ uint64_t art_col_workspace(uint64_t rows, uint64_t cols) {
 typedef struct col_job {
     const art_vec_kernels *vec;
     const float *x, *dy, *mean;
+    const float *invstd; /* NULL, or of every row, and so is the mean */
     double *partials;
     art_col_split split;
 } col_job;
@@ -86,6 +87,8 @@ static void moments_tile(void *context, unsigned tile, unsigned thread) {
     }
 }
 
+static const float zeros[BLOCK];
+
 static void dots_tile(void *context, unsigned tile, unsigned thread) {
     const col_job *job = context;
     col_tile t = tile_of(job, tile);
@@ -96,8 +99,14 @@ static void dots_tile(void *context, unsigned tile, unsigned thread) {
     for (size_t r = t.r0; r < t.r1; r += BLOCK) {
         size_t rows = (size_t)least(BLOCK, t.r1 - r), ld = (size_t)job->split.cols;
         size_t at = r * ld + t.c0;
-        job->vec->col_dots(sum, dot, job->dy + at, job->x ? job->x + at : NULL,
-                           job->x ? job->mean + t.c0 : NULL, rows, ld, t.cols);
+        if (job->invstd) {
+            job->vec->row_dots_cols(sum, dot, job->dy + at, job->x + at,
+                                    job->mean ? job->mean + r : zeros, job->invstd + r, rows, ld,
+                                    t.cols);
+        } else {
+            job->vec->col_dots(sum, dot, job->dy + at, job->x ? job->x + at : NULL,
+                               job->x ? job->mean + t.c0 : NULL, rows, ld, t.cols);
+        }
         for (size_t c = 0; c < t.cols; c++) {
             t.a[c] += (double)sum[c];
             t.b[c] += (double)dot[c];
@@ -126,16 +135,29 @@ void art_col_moments(const art_op_args *args, const float *x, art_col_split spli
     }
 }
 
-void art_col_dots(const art_op_args *args, const float *dy, const float *x, const float *mean,
-                  art_col_split split, double *partials) {
-    col_job job = {.x = x, .dy = dy, .mean = mean, .partials = partials, .split = split};
-    size_t both = 2 * (size_t)split.cols;
-    run_tiles(args, dots_tile, &job);
-    for (uint64_t p = 1; p < split.parts; p++) {
+static void run_dots(const art_op_args *args, col_job *job) {
+    double *partials = job->partials;
+    size_t both = 2 * (size_t)job->split.cols;
+    run_tiles(args, dots_tile, job);
+    for (uint64_t p = 1; p < job->split.parts; p++) {
         for (size_t c = 0; c < both; c++) {
             partials[c] += partials[p * both + c];
         }
     }
+}
+
+void art_col_dots(const art_op_args *args, const float *dy, const float *x, const float *mean,
+                  art_col_split split, double *partials) {
+    col_job job = {.x = x, .dy = dy, .mean = mean, .partials = partials, .split = split};
+    run_dots(args, &job);
+}
+
+void art_col_row_dots(const art_op_args *args, const float *dy, const float *x, const float *mean,
+                      const float *invstd, art_col_split split, double *partials) {
+    col_job job = {.x = x, .dy = dy, .mean = mean, .invstd = invstd};
+    job.partials = partials;
+    job.split = split;
+    run_dots(args, &job);
 }
 
 /* ---- constants per column, applied to all rows ---- */

@@ -31,6 +31,11 @@ void art_col_moments(const art_op_args *args, const float *x, art_col_split spli
 void art_col_dots(const art_op_args *args, const float *dy, const float *x, const float *mean,
                   art_col_split split, double *partials);
 
+/* The same where every row has a mean and a reciprocal root of its own: the second sum is that of
+ * dy (x - mean) invstd. Without mean it is 0. */
+void art_col_row_dots(const art_op_args *args, const float *dy, const float *x, const float *mean,
+                      const float *invstd, art_col_split split, double *partials);
+
 /* Up to four constants per column for a stretch of columns, ready for a kernel. */
 enum { ART_COL_CHUNK = 256 };
 typedef struct art_col_constants {

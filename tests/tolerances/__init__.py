@@ -16,7 +16,7 @@ import numpy as np
 
 from armtrain.ir.ops import OpCode
 from armtrain.runtime.reference.call import Call, Outputs
-from tests.tolerances import activations, arithmetic, layers, losses, training
+from tests.tolerances import activations, arithmetic, layers, losses, sample_norm, training
 from tests.tolerances.model import FUNCTION_ULPS, SECOND_ORDER, TINY, U, gamma
 
 __all__ = ["FUNCTION_ULPS", "U", "bounds", "gamma"]
@@ -27,6 +27,7 @@ _BOUNDS = {
     **activations.BOUNDS,
     **losses.BOUNDS,
     **training.BOUNDS,
+    **sample_norm.BOUNDS,
 }
 
 

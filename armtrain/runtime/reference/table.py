@@ -14,13 +14,17 @@ from armtrain.runtime.reference import (
     norm,
     pointwise,
     pool,
+    sample_norm,
     update,
 )
 from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = ["FUNCTIONS"]
 
-_MODULES = (dense, pool, norm, pointwise, movement, arithmetic, activation, loss, update)
+_MODULES = (
+    *(dense, pool, norm, sample_norm, pointwise),
+    *(movement, arithmetic, activation, loss, update),
+)
 
 FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {
     code: getattr(module, code.name.lower())

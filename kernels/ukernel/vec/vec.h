@@ -96,6 +96,26 @@ typedef struct art_vec_centred {
     const float *slope;   /* invstd * gamma */
 } art_vec_centred;
 
+/* dx = dy * slope - ((x - mean) * dot + shift), one value per column. */
+typedef struct art_vec_sloped {
+    const float *mean;
+    const float *slope; /* invstd * gamma */
+    const float *dot;   /* invstd^3 * mean of dy gamma (x - mean) */
+    const float *shift; /* invstd * mean of dy gamma */
+} art_vec_sloped;
+
+/* One row with statistics of its own, gamma and beta one value per column or NULL:
+ * y = ((x - mean) * invstd) * gamma + beta;
+ * dx = (dy * gamma) * invstd - ((x - mean) * dot + shift). */
+typedef struct art_vec_row {
+    float mean;
+    float invstd;
+    const float *gamma;
+    const float *beta;
+    float dot;   /* invstd^3 * mean of dy gamma (x - mean) */
+    float shift; /* invstd * mean of dy gamma, 0 where rows are not centred */
+} art_vec_row;
+
 /* A sliding window over one image [in_h, in_w, channels]. */
 typedef struct art_vec_window {
     int32_t in_h, in_w, out_h, out_w;
@@ -136,6 +156,8 @@ enum {
  *                mean, sum = sum of (x - shift), squares = sum of (x - shift)^2
  * col_dots       sum = sum of dy, dot = sum of dy (x - mean); x, mean and dot may be NULL
  * normalise ...  rows of n columns, ld apart in all arrays
+ * row_dots_cols  as col_dots, where every row has a mean and an invstd: dot = sum of
+ *                dy ((x - mean) invstd)
  * maxpool_row    output row oh of one image: first maximum in window order, the last NaN wins over
  *                all; idx (may be NULL) is its place kh * kernel_w + kw. Padding never wins.
  * maxpool_grad_row, avgpool_grad_row  input row ih of one image: +0 and what the windows that cover

@@ -399,6 +399,7 @@ static void FN(scale_cols)(float *y, const float *x, size_t rows, size_t ld, siz
     }
 }
 
+#include "ukernel/vec/vec_norm.h"
 #include "ukernel/vec/vec_pool.h"
 
 #define ART_VEC(name, result, parameters) .name = FN(name),

@@ -1,0 +1,39 @@
+"""Normalisation by statistics of a sample, which need no batch."""
+
+from __future__ import annotations
+
+from armtrain.ir.op_codes import OpCode, Row
+
+__all__ = ["ROWS"]
+
+ROWS: tuple[Row, ...] = (
+    (
+        OpCode.LAYERNORM_FWD,
+        "x:R gamma:R? beta:R? y:W row_mean:W? row_invstd:W?",
+        "eps:rate centred:flag",
+        "y=x",
+        "over the last dimension; centred: y = (x - mean) / sqrt(var + eps) * gamma + beta, else "
+        "y = x / sqrt(mean of x^2 + eps) * gamma + beta",
+    ),
+    (
+        OpCode.LAYERNORM_GRAD,
+        "x:R gamma:R? row_mean:R? row_invstd:R dy:R dx:W? dgamma:W? dbeta:W? ws:S?",
+        "",
+        "dx=dy",
+        "gradient through the statistics of every row; row_mean only where they are centred",
+    ),
+    (
+        OpCode.GROUPNORM_FWD,
+        "x:R gamma:R? beta:R? y:W group_mean:W? group_invstd:W? ws:S",
+        "groups:size eps:rate",
+        "y=x",
+        "x[N,H,W,C], statistics of a sample over H, W and C/groups channels; var biased",
+    ),
+    (
+        OpCode.GROUPNORM_GRAD,
+        "x:R gamma:R? group_mean:R group_invstd:R dy:R dx:W? dgamma:W? dbeta:W? ws:S",
+        "groups:size",
+        "dx=dy",
+        "gradient through the statistics of every group",
+    ),
+)
