@@ -13,6 +13,7 @@ _SLOTS: dict[NodeKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     NodeKind.CONV2D: (("weight",), ("bias",)),
     NodeKind.COMBINE: ((), ("other",)),
     NodeKind.BATCHNORM2D: ((), ("weight", "bias", "running_mean", "running_var")),
+    NodeKind.LAYERNORM: ((), ("weight", "bias")),
 }
 """Kind -> (slots it must have, slots it may have)."""
 

@@ -45,6 +45,7 @@ __all__ = [
     "FunctionAttrs",
     "Graph",
     "InputAttrs",
+    "LayerNormAttrs",
     "LinearAttrs",
     "MatmulAttrs",
     "MaxPool2dAttrs",
@@ -150,6 +151,19 @@ class BatchNorm2dAttrs:
 
 
 @dataclass(frozen=True)
+class LayerNormAttrs:
+    """Parameters: weight, bias of shape `over` or none; statistics of the last dimensions.
+
+    Not `centred`: the mean stays, and x is divided by the root of the mean of its squares.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.LAYERNORM
+    over: tuple[int, ...]
+    eps: float
+    centred: bool
+
+
+@dataclass(frozen=True)
 class ReluAttrs:
     """max(x, 0)."""
 
@@ -211,6 +225,7 @@ Attrs: TypeAlias = (
     | MaxPool2dAttrs
     | AvgPool2dAttrs
     | BatchNorm2dAttrs
+    | LayerNormAttrs
     | ReluAttrs
     | TanhAttrs
     | ActivationAttrs

@@ -35,3 +35,4 @@ class NodeKind(StrEnum):
     MATMUL = "matmul"
     SOFTMAX = "softmax"
     ACTIVATION = "activation"
+    LAYERNORM = "layernorm"

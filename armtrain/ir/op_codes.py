@@ -93,6 +93,8 @@ class OpCode(IntEnum):
     SOFTMAX_GRAD = 80
     LOG_SOFTMAX_FWD = 81
     LOG_SOFTMAX_GRAD = 82
+    LAYERNORM_FWD = 83
+    LAYERNORM_GRAD = 84
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -120,7 +120,6 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "function": ("i", 0, len(Function) - 1),
     "halves": ("i", -64, 64),
     "stream": ("i", -(2**63), 2**63 - 1),
-    "axis": ("i", 1, 5),
     "share": ("f", 0.0, 1.0),
     "part": ("f", 0.0, _BELOW_ONE),
     "rate": ("f", 0.0, MAX_FLOAT),

@@ -12,6 +12,7 @@ from armtrain.ir.graph import (
     AvgPool2dAttrs,
     BatchNorm2dAttrs,
     Conv2dAttrs,
+    LayerNormAttrs,
     MaxPool2dAttrs,
     NodeKind,
     Pair,
@@ -168,6 +169,27 @@ def _batchnorm(
     return shape
 
 
+def _layernorm(
+    what: str, inputs: tuple[Shape, ...], attrs: LayerNormAttrs, params: Params
+) -> Shape:
+    """Return the same shape, which ends with what is normalised."""
+    (shape,), over = inputs, attrs.over
+    if len(shape) <= len(over) or shape[-len(over) :] != over:
+        raise ShapeError(
+            f"{what} normalises the last dimensions {over}, its input has shape {shape}; "
+            f"write normalized_shape={shape[-len(over) :] if len(shape) > len(over) else shape[1:]}"
+        )
+    _check_members(what, over, params)
+    return shape
+
+
+def _check_members(what: str, needed: Shape, params: Params) -> None:
+    """Refuse weight and bias of another shape."""
+    for slot, dims in params.items():
+        if dims != needed:
+            raise ShapeError(f"{what}: {slot} has shape {dims}, its input needs {needed}")
+
+
 def _same(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
     """Element-wise."""
     return inputs[0]
@@ -207,6 +229,7 @@ _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] =
     NodeKind.MAXPOOL2D: _maxpool,
     NodeKind.AVGPOOL2D: _avgpool,
     NodeKind.BATCHNORM2D: _batchnorm,
+    NodeKind.LAYERNORM: _layernorm,
     NodeKind.RELU: _same,
     NodeKind.TANH: _same,
     NodeKind.ACTIVATION: _same,

@@ -51,6 +51,7 @@ from armtrain.nn.pool import (
     MaxPool2d,
 )
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
+from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
@@ -72,12 +73,14 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "GroupNorm",
     "Hardsigmoid",
     "Hardswish",
     "HuberLoss",
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LayerNorm",
     "LeakyReLU",
     "Linear",
     "LogSoftmax",
@@ -90,6 +93,7 @@ __all__ = [
     "ModuleList",
     "NLLLoss",
     "Parameter",
+    "RMSNorm",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -242,8 +242,7 @@ class Tensor:
     def unflatten(self, dim: int, sizes: tuple[int, ...]) -> Tensor:
         """Return the tensor with a dimension split into several."""
         place = checked_dim("unflatten", dim, self.shape, first=0)
-        parts = flat_list((sizes,))
-        return self.reshape(*self.shape[:place], *parts, *self.shape[place + 1 :])  # type: ignore[arg-type]
+        return self.reshape(*self.shape[:place], *flat_list((sizes,)), *self.shape[place + 1 :])  # type: ignore[arg-type]
 
     def squeeze(self, dim: int | tuple[int, ...] | None = None) -> Tensor:
         """Return the tensor without dimensions of size 1, all but the batch or those named."""
@@ -391,10 +390,11 @@ def _tensors(what: str, given: object) -> list[Tensor]:
         kinds = sorted({type(part).__name__ for part in parts}) or [type(given).__name__]
         raise ShapeError(f"{what} joins a list of tensors of the network, got {', '.join(kinds)}")
     return parts
+
+
 def softmax(x: Tensor, owner: object | None, dim: int | None, log: bool) -> Tensor:
     """Record a softmax along `dim`; None is the dimension that torch takes then."""
-    implied = 0 if x.ndim == 3 else 1
-    place = implied if dim is None else as_integer(dim)
+    place = (0 if x.ndim == 3 else 1) if dim is None else as_integer(dim)
     if place is None:
         raise ShapeError(f"softmax needs a dimension, such as dim=1, got {dim!r:.80}")
     return x.record(owner, SoftmaxAttrs(place + x.ndim if place < 0 else place, log))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from armtrain.ir.graph import (
     DropoutAttrs,
     Graph,
+    LayerNormAttrs,
     Node,
     NodeKind,
 )
@@ -16,7 +18,7 @@ from armtrain.ir.program import Layout, Phase, Role, Step, TensorId
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.layout import Image, image_layout, moves_nothing, value_layout
 
-__all__ = ["Forward", "ForwardRule", "emit_forward"]
+__all__ = ["Forward", "ForwardRule", "emit_forward", "row_dims"]
 
 
 @dataclass
@@ -137,8 +139,15 @@ def _drops(attrs: DropoutAttrs, phase: Phase) -> bool:
     return phase == Phase.TRAIN and attrs.training and attrs.p > 0.0
 
 
+def row_dims(dims: tuple[int, ...], attrs: LayerNormAttrs) -> tuple[int, ...]:
+    """Return dimensions of a value with those that are normalised together as one."""
+    return *dims[: -len(attrs.over)], prod(attrs.over)
+
+
 def _read_dims(fwd: Forward, node: Node, source: int) -> tuple[int, ...]:
     """Return the dimensions in which a node reads a value that is the input's bytes."""
+    if isinstance(node.attrs, LayerNormAttrs):
+        return row_dims(fwd.layout(source)[0], node.attrs)
     images = node.kind in (NodeKind.TO_NCHW, NodeKind.BATCHNORM2D)
     return (fwd.as_images(source) if images else fwd.layout(source))[0]
 

@@ -332,6 +332,11 @@ def _beside_image(shape: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], L
     return (height, width, channels), Layout(shape, (channels, height, width), (1, 2, 0))
 
 
+def _row_layout(shape: tuple[int, ...]) -> tuple[tuple[int, ...], Layout]:
+    """Several dimensions that are normalised together lie as one."""
+    return (prod(shape),), Layout.plain(shape)
+
+
 def param_layout(
     graph: Graph, orders: tuple[Image, ...]
 ) -> dict[str, tuple[tuple[int, ...], Layout]]:
@@ -345,6 +350,8 @@ def param_layout(
     layouts = {p.name: (p.shape, Layout.plain(p.shape)) for p in graph.params}
     chosen: dict[str, str] = {}
     for node in graph.nodes:
+        if node.kind == NodeKind.LAYERNORM:
+            layouts |= {n: _row_layout(layouts[n][1].shape) for _, n in node.params}
         slot = "other" if node.kind == NodeKind.COMBINE else "weight"
         name = node.param(slot)
         if name is None or node.kind not in (NodeKind.CONV2D, NodeKind.LINEAR, NodeKind.COMBINE):

@@ -93,6 +93,8 @@ def _case_findings(spec: OpSpec, o: Operands) -> Iterator[str]:
         yield "batch statistics of one value per channel"
     if code is OpCode.BATCHNORM2D_EVAL_GRAD and "dgamma" in o.dims and "x" not in o.dims:
         yield "dgamma needs x, which is missing"
+    if code is OpCode.LAYERNORM_FWD and "row_mean" in o.dims and not o.attrs["centred"]:
+        yield "row_mean is kept of rows that are not centred"
     if "kernel_h" in o.attrs:
         yield from _pool_findings(code, o)
 

@@ -103,6 +103,14 @@ def _norm(o: Operands) -> _Needs:
     return maps | dict.fromkeys(names, like[-1:])
 
 
+def _layernorm(o: Operands) -> _Needs:
+    """Return the rule of the layer-norm operations: statistics of rows, vectors as long as one."""
+    n, *more, length = o.dims["x"]
+    maps: _Needs = dict.fromkeys(("x", "y", "dy", "dx"), (n, *more, length))
+    vectors = dict.fromkeys(("gamma", "beta", "dgamma", "dbeta"), (length,))
+    return maps | vectors | dict.fromkeys(("row_mean", "row_invstd"), (n, *more))
+
+
 def _alike(like: str, *others: str) -> _Rule:
     """Return the rule of an element-wise operation."""
 
@@ -222,6 +230,8 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.BATCHNORM2D_EVAL: _norm,
     OpCode.BATCHNORM2D_GRAD: _norm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _norm,
+    OpCode.LAYERNORM_FWD: _layernorm,
+    OpCode.LAYERNORM_GRAD: _layernorm,
     OpCode.RELU_FWD: _alike("x", "y"),
     OpCode.RELU_GRAD: _alike("y", "dy", "dx"),
     OpCode.TANH_FWD: _alike("x", "y"),
@@ -294,6 +304,7 @@ _RULES: dict[OpCode, _Rule] = {
 
 _SAMPLES = frozenset(
     {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
+    | {"row_mean", "row_invstd"}
 )
 
 _RANKS = (

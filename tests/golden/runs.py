@@ -36,6 +36,7 @@ class Run:
 _LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
 _MLP, _MOBILE = ("mlp", (24,), 16), ("mobile", (3, 8, 8), 16)
 _SERIES = ("series", (4, 24), 16)
+_TRANSFORMER = ("transformer", (6, 8), 16)
 _MOMENTUM = {"lr": 0.05, "momentum": 0.9}
 _NESTEROV = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}
 _CENTERED = {"lr": 1e-3, "centered": True, "momentum": 0.9, "weight_decay": 1e-3}
@@ -64,6 +65,11 @@ RUNS: dict[str, Run] = {
     "mobile_sgd_momentum": Run(*_MOBILE, "SGD", _MOMENTUM),
     "mobile_adam": Run(*_MOBILE, "Adam", {"lr": 1e-3, "eps": 1e-4}),
     "mobile_adamw": Run(*_MOBILE, "AdamW", {"lr": 1e-3, "eps": 1e-4, "weight_decay": 0.1}),
+    "transformer_sgd_momentum": Run(*_TRANSFORMER, "SGD", {"lr": 0.01, "momentum": 0.9}),
+    "transformer_adam": Run(*_TRANSFORMER, "Adam", {"lr": 1e-3, "eps": 1e-4}),
+    "transformer_adamw": Run(
+        *_TRANSFORMER, "AdamW", {"lr": 1e-3, "eps": 1e-4, "weight_decay": 0.1}
+    ),
 }
 
 
@@ -156,12 +162,40 @@ def series(nn: Any) -> Any:
     )
 
 
+def transformer(nn: Any) -> Any:
+    """Return a block of attention and two layers, each after a norm, on sequences of 6 values."""
+
+    class Block(nn.Module):  # type: ignore[misc]
+        """Both parts add to what they get."""
+
+        def __init__(self, size: int) -> None:
+            super().__init__()
+            self.norm1, self.norm2 = nn.LayerNorm(size), nn.RMSNorm(size, eps=1e-5)
+            self.query, self.key = nn.Linear(size, size), nn.Linear(size, size)
+            self.value, self.out = nn.Linear(size, size), nn.Linear(size, size)
+            self.wide, self.narrow = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
+            self.softmax, self.gelu = nn.Softmax(-1), nn.GELU()
+            self.scale = size**-0.5
+
+        def forward(self, x: Any) -> Any:
+            """Return x + attention + layers."""
+            y = self.norm1(x)
+            shares = self.softmax(self.query(y) @ self.key(y).transpose(1, 2) * self.scale)
+            x = x + self.out(shares @ self.value(y))
+            return x + self.narrow(self.gelu(self.wide(self.norm2(x))))
+
+    return nn.Sequential(
+        *(Block(8), nn.GroupNorm(2, 6), nn.Flatten(), nn.Linear(48, CLASSES)),
+    )
+
+
 MODELS = {
     "lenet5": lenet5,
     "small_resnet": small_resnet,
     "mlp": mlp,
     "mobile": mobile,
     "series": series,
+    "transformer": transformer,
 }
 
 

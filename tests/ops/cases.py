@@ -17,6 +17,7 @@ from tests.golden.activations import ACTIVATIONS, make_activation
 from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.case import CLASSES, Case
 from tests.ops.movement_cases import MOVEMENT
+from tests.ops.norm_cases import SAMPLE_NORMS
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
 
@@ -317,6 +318,7 @@ CASES: dict[str, Case] = {
     **_CONVOLUTIONS,
     **_POOLS,
     **_NORMS,
+    **SAMPLE_NORMS,
     **_ACTIVATIONS,
     **_SOFTMAX,
     **_OTHERS,

@@ -5,7 +5,15 @@ A row is (code, operands, attributes, in-place pairs, summary), in the notation 
 
 from __future__ import annotations
 
-from armtrain.ir.catalogue import activations, arithmetic, layers, losses, movement, training
+from armtrain.ir.catalogue import (
+    activations,
+    arithmetic,
+    layers,
+    losses,
+    movement,
+    norms,
+    training,
+)
 from armtrain.ir.op_codes import Row
 
 __all__ = ["ROWS"]
@@ -17,4 +25,5 @@ ROWS: tuple[Row, ...] = (
     *activations.ROWS,
     *movement.ROWS,
     *arithmetic.ROWS,
+    *norms.ROWS,
 )

@@ -14,6 +14,7 @@ from armtrain.runtime.reference import (
     norm,
     pointwise,
     pool,
+    sample_norm,
     softmax,
     update,
 )
@@ -21,7 +22,10 @@ from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = ["FUNCTIONS"]
 
-_MODULES = (dense, pool, norm, pointwise, movement, arithmetic, activation, softmax, loss, update)
+_MODULES = (
+    *(dense, pool, norm, sample_norm, pointwise, movement),
+    *(arithmetic, activation, softmax, loss, update),
+)
 
 FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {
     code: getattr(module, code.name.lower())
