@@ -112,6 +112,7 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "size": ("i", 1, MAX_WINDOW),
     "pad": ("i", 0, MAX_WINDOW),
     "flag": ("i", 0, 1),
+    "count": ("i", 0, MAX_DIM),
     "slot": ("i", 0, MAX_RECORDS - 1),
     "stream": ("i", -(2**63), 2**63 - 1),
     "share": ("f", 0.0, 1.0),

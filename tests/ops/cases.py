@@ -7,7 +7,6 @@ adding a case adds it to every mode.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,50 +14,10 @@ import numpy as np
 import armtrain as at
 from armtrain import nn, optim
 from tests.golden.activations import ACTIVATIONS, make_activation
+from tests.ops.case import CLASSES, Case
+from tests.ops.image_cases import IMAGES, image
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
-
-CLASSES = 5
-
-
-@dataclass(frozen=True)
-class Case:
-    """One network with its training set-up.
-
-    Attributes
-    ----------
-    build : callable
-        Returns a fresh module.
-    input_shape : tuple of int
-        One sample, torch's order.
-    target_shape : tuple of int or None
-        None: class labels; else such float targets.
-    loss : callable or None
-        Returns the loss; None: cross-entropy for labels, else mean squared error.
-    targets : callable
-        Makes normally distributed numbers what the loss takes.
-    optimizer : callable
-        Returns the optimiser.
-    clip_norm, clip_value : float or None
-    frozen : tuple of str
-        Parameters that are not trained.
-    batch_size : int
-    smallest : int
-        Smallest batch that trains (2 where batch normalisation sees one value per sample; more
-        where a few labels may all be ignored or weigh nothing).
-    """
-
-    build: Callable[[], Any]
-    input_shape: tuple[int, ...]
-    target_shape: tuple[int, ...] | None = None
-    loss: Callable[[], Any] | None = None
-    targets: Callable[[Any], Any] = lambda normal: normal
-    optimizer: Callable[[], Any] = field(default=lambda: optim.SGD(lr=0.1))
-    clip_norm: float | None = None
-    clip_value: float | None = None
-    frozen: tuple[str, ...] = ()
-    batch_size: int = 3
-    smallest: int = 1
 
 
 class Residual(nn.Module):
@@ -93,19 +52,6 @@ class Fork(nn.Module):
         """Return logits."""
         x = self.tanh(self.first(x))
         return self.last(self.left(x) + x + self.tanh(self.right(x)))
-
-
-def image(features: int, layers: Callable[[], list[Any]], **more: Any) -> Case:
-    """Return a case: a layer with weights, `layers` on 4x6x7, and a classifier of `features`.
-
-    The first layer makes sure that `layers` pass a gradient on.
-    """
-
-    def build() -> Any:
-        head = [nn.Flatten(), nn.Linear(features, CLASSES)]
-        return nn.Sequential(nn.Conv2d(2, 4, 1), nn.Tanh(), *layers(), *head)
-
-    return Case(build, (2, 6, 7), **more)
 
 
 def vector(*layers: Callable[[], Any], **more: Any) -> Case:
@@ -342,6 +288,7 @@ _TRAINING = {
 CASES: dict[str, Case] = {
     **_CONVOLUTIONS,
     **_POOLS,
+    **IMAGES,
     **_NORMS,
     **_ACTIVATIONS,
     **_OTHERS,
