@@ -391,6 +391,8 @@ def _tensors(what: str, given: object) -> list[Tensor]:
         kinds = sorted({type(part).__name__ for part in parts}) or [type(given).__name__]
         raise ShapeError(f"{what} joins a list of tensors of the network, got {', '.join(kinds)}")
     return parts
+
+
 def softmax(x: Tensor, owner: object | None, dim: int | None, log: bool) -> Tensor:
     """Record a softmax along `dim`; None is the dimension that torch takes then."""
     implied = 0 if x.ndim == 3 else 1
