@@ -50,6 +50,7 @@ from armtrain.nn.pool import (
     MaxPool1d,
     MaxPool2d,
 )
+from armtrain.nn.prelu import PReLU
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
@@ -89,6 +90,7 @@ __all__ = [
     "Module",
     "ModuleList",
     "NLLLoss",
+    "PReLU",
     "Parameter",
     "ReLU",
     "ReLU6",

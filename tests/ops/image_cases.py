@@ -51,4 +51,7 @@ IMAGES = {
         64, lambda: [nn.AvgPool2d(3, 2, 1, ceil_mode=True, divisor_override=5)]
     ),
     "avgpool1d_ceil": sequence(12, lambda: [nn.AvgPool1d(3, ceil_mode=True)]),
+    "prelu": image(168, lambda: [nn.PReLU()]),
+    "prelu_channels": image(168, lambda: [nn.PReLU(4, init=0.4)]),
+    "prelu_sequence": sequence(28, lambda: [nn.PReLU(4)]),
 }

@@ -49,3 +49,10 @@ def test_words_for_padding_stay_words() -> None:
 def test_a_window_beyond_the_end_is_not_larger_than_a_step() -> None:
     with pytest.raises(ShapeError, match="the window reaches over 5x5 pixels"):
         nn.trace(nn.MaxPool2d(5, 2, ceil_mode=True), (3, 2, 2), 2)
+
+
+def test_slopes_are_one_or_one_for_each_channel() -> None:
+    assert output_shape(nn.PReLU(), (3, 5, 4)) == output_shape(nn.PReLU(3), (3, 5, 4))
+    assert nn.PReLU(3).weight.shape == (3,)
+    with pytest.raises(ShapeError, match=r"PReLU\(2\) needs 2 channels.*write nn.PReLU\(3\)"):
+        nn.trace(nn.PReLU(2), (3, 5, 4), 2)
