@@ -101,7 +101,10 @@ class LinearAttrs:
 
 @dataclass(frozen=True)
 class Conv2dAttrs:
-    """Parameters: weight (O, C/G, KH, KW), bias (O,) or none."""
+    """Parameters: weight (O, C/G, KH, KW), bias (O,) or none.
+
+    `over`: rows and columns of zeros at the end of the image beyond its padding.
+    """
 
     kind: ClassVar[NodeKind] = NodeKind.CONV2D
     stride: Pair
@@ -109,11 +112,15 @@ class Conv2dAttrs:
     dilation: Pair
     groups: int
     sides: int = 2
+    over: Pair = (0, 0)
 
 
 @dataclass(frozen=True)
 class MaxPool2dAttrs:
-    """Window maximum; borders count as minus infinity."""
+    """Window maximum; borders count as minus infinity.
+
+    `ceil`: a last window that starts inside the image or its padding may reach beyond it.
+    """
 
     kind: ClassVar[NodeKind] = NodeKind.MAXPOOL2D
     kernel: Pair
@@ -121,11 +128,15 @@ class MaxPool2dAttrs:
     padding: Pair
     dilation: Pair
     sides: int = 2
+    ceil: bool = False
 
 
 @dataclass(frozen=True)
 class AvgPool2dAttrs:
-    """Window mean; the divisor counts padding if `count_include_pad`."""
+    """Window mean; the divisor counts padding if `count_include_pad`, or is `divisor` if not 0.
+
+    `ceil` as of a maximum; no divisor counts what lies beyond the padding.
+    """
 
     kind: ClassVar[NodeKind] = NodeKind.AVGPOOL2D
     kernel: Pair
@@ -133,6 +144,8 @@ class AvgPool2dAttrs:
     padding: Pair
     count_include_pad: bool
     sides: int = 2
+    ceil: bool = False
+    divisor: int = 0
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,7 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "size": ("i", 1, MAX_WINDOW),
     "pad": ("i", 0, MAX_WINDOW),
     "flag": ("i", 0, 1),
+    "count": ("i", 0, MAX_DIM),
     "slot": ("i", 0, MAX_RECORDS - 1),
     "axis": ("i", 1, 5),
     "place": ("i", 0, MAX_DIM),

@@ -21,7 +21,7 @@ from armtrain.ir.graph import (
 from armtrain.ir.tensor_shapes import TENSOR_RULES
 from armtrain.limits import MAX_DIM, MAX_ROWS, MAX_SIDE
 
-__all__ = ["infer_shape", "window_output"]
+__all__ = ["as_images", "infer_shape", "pool_over", "window_output"]
 
 Shape = tuple[int, ...]
 Params = Mapping[str, Shape]
@@ -30,6 +30,13 @@ Params = Mapping[str, Shape]
 def window_output(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
     """Return the output places of a sliding window along one axis (may be < 1)."""
     return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _window_over(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """Return how far a last window that starts inside reaches beyond the padding, 0 for none."""
+    left = (size + 2 * padding - dilation * (kernel - 1) - 1) % stride
+    start = window_output(size, kernel, stride, padding, dilation) * stride - padding
+    return stride - left if left and start < size else 0
 
 
 _NEEDED = {
@@ -45,12 +52,17 @@ _NEEDED = {
 """Sides -> what a layer works on."""
 
 
+def as_images(shape: Shape) -> Shape:
+    """Return (N, C, H, W), or that of sequences (N, C, L) as (N, C, 1, L)."""
+    return shape if len(shape) == 4 else (*shape[:2], 1, shape[2])
+
+
 def _image(what: str, shape: Shape, sides: int) -> Shape:
-    """Return `shape` if it is (N, C, H, W), that of sequences (N, C, L) as (N, C, 1, L)."""
+    """Return `shape` as (N, C, H, W) if it has the layer's sides."""
     if len(shape) != 2 + sides:
         needed, advice = _NEEDED[sides]
         raise ShapeError(f"{what} needs {needed}, its input has shape {shape}; {advice}")
-    return shape if sides == 2 else (*shape[:2], 1, shape[2])
+    return as_images(shape)
 
 
 def _sized(shape: Shape, channels: int, out: Pair, sides: int) -> Shape:
@@ -72,10 +84,17 @@ def _check_image(what: str, shape: Shape) -> None:
 
 
 def _sliding(
-    what: str, shape: Shape, kernel: Pair, stride: Pair, padding: Pair, dilation: Pair
+    what: str,
+    shape: Shape,
+    kernel: Pair,
+    stride: Pair,
+    padding: Pair,
+    dilation: Pair,
+    over: Pair = (0, 0),
 ) -> Pair:
     """Return the output (H, W) of a window over an image."""
-    axes = zip(shape[2:], kernel, stride, padding, dilation, strict=True)
+    sizes = (size + more for size, more in zip(shape[2:], over, strict=True))
+    axes = zip(sizes, kernel, stride, padding, dilation, strict=True)
     out = [window_output(*axis) for axis in axes]
     if min(out) < 1:
         reach = tuple(d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True))
@@ -114,14 +133,25 @@ def _conv2d(what: str, inputs: tuple[Shape, ...], attrs: Conv2dAttrs, params: Pa
             f"write nn.Conv{attrs.sides}d({shape[1]}, {weight[0]}, ...)"
         )
     kernel = (1, weight[2]) if attrs.sides == 1 else (weight[2], weight[3])
-    out = _sliding(what, shape, kernel, attrs.stride, attrs.padding, attrs.dilation)
+    out = _sliding(what, shape, kernel, attrs.stride, attrs.padding, attrs.dilation, attrs.over)
     return _sized(shape, weight[0], out, attrs.sides)
+
+
+def pool_over(shape: Shape, attrs: MaxPool2dAttrs | AvgPool2dAttrs) -> Pair:
+    """Return what the last windows reach beyond the padding of images (N, C, H, W)."""
+    if not attrs.ceil:
+        return 0, 0
+    dilation = attrs.dilation if isinstance(attrs, MaxPool2dAttrs) else (1, 1)
+    axes = zip(shape[-2:], attrs.kernel, attrs.stride, attrs.padding, dilation, strict=True)
+    height, width = (_window_over(*axis) for axis in axes)
+    return height, width
 
 
 def _maxpool(what: str, inputs: tuple[Shape, ...], attrs: MaxPool2dAttrs, params: Params) -> Shape:
     """Window maximum."""
     shape = _image(what, inputs[0], attrs.sides)
-    out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, attrs.dilation)
+    over = pool_over(shape, attrs)
+    out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, attrs.dilation, over)
     axes = zip(shape[2:], attrs.stride, attrs.padding, attrs.dilation, strict=True)
     if any(_misses_image(*axis) for axis in axes):
         raise ShapeError(
@@ -144,7 +174,8 @@ def _misses_image(size: int, stride: int, padding: int, dilation: int) -> bool:
 def _avgpool(what: str, inputs: tuple[Shape, ...], attrs: AvgPool2dAttrs, params: Params) -> Shape:
     """Window mean."""
     shape = _image(what, inputs[0], attrs.sides)
-    out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, (1, 1))
+    over = pool_over(shape, attrs)
+    out = _sliding(what, shape, attrs.kernel, attrs.stride, attrs.padding, (1, 1), over)
     return _sized(shape, shape[1], out, attrs.sides)
 
 

@@ -50,6 +50,7 @@ from armtrain.nn.pool import (
     MaxPool1d,
     MaxPool2d,
 )
+from armtrain.nn.prelu import PReLU
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
 from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
 from armtrain.nn.softmax import LogSoftmax, Softmax
@@ -92,6 +93,7 @@ __all__ = [
     "Module",
     "ModuleList",
     "NLLLoss",
+    "PReLU",
     "Parameter",
     "RMSNorm",
     "ReLU",

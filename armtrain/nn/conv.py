@@ -47,7 +47,7 @@ class _Conv(Module):
     out_channels: int
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
-    padding: tuple[int, ...]
+    padding: tuple[int, ...] | str
     dilation: tuple[int, ...]
     groups: int
     _sizes: ClassVar[Callable[..., Any]]
@@ -67,6 +67,7 @@ class _Conv(Module):
         super().__init__()
         self._set(in_channels=in_channels, out_channels=out_channels, kernel_size=kernel_size)
         self._set(stride=stride, dilation=dilation, padding=padding)
+        self._zeros()
         self._set(groups=groups, padding_mode=padding_mode)
         shape = self._weight_shape()
         init = uniform_fan_in(prod(shape[1:]))
@@ -87,22 +88,28 @@ class _Conv(Module):
         """Return an attribute's value as the layer keeps it."""
         return self._padding(value) if name == "padding" else super()._settled(name, value)
 
-    def _padding(self, padding: object) -> tuple[int, ...]:
-        """Return the zeros on each end of every side."""
+    def _padding(self, padding: object) -> tuple[int, ...] | str:
+        """Return the zeros on each end of every side, or the word for them."""
         what = type(self).__name__
-        if isinstance(padding, str) and padding == "valid":
-            return (0,) * len(self.kernel_size)
-        if not isinstance(padding, str) or padding != "same":
-            sizes: tuple[int, ...] = type(self)._sizes(f"{what}: padding", padding, 0)
-            return sizes
-        axes = zip(self.kernel_size, self.dilation, strict=True)
-        both = tuple(d * (k - 1) for k, d in axes)
-        if max(self.stride) > 1 or any(b % 2 for b in both):
+        if isinstance(padding, str) and padding in ("valid", "same"):
+            return padding
+        sizes: tuple[int, ...] = type(self)._sizes(f"{what}: padding", padding, 0)
+        return sizes
+
+    def _zeros(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the zeros on each end of every side, and those on the last end beyond them."""
+        none = (0,) * len(self.kernel_size)
+        if not isinstance(self.padding, str):
+            return self.padding, none
+        if self.padding == "valid":
+            return none, none
+        if max(self.stride) > 1:
             raise ArgumentError(
-                f"{what}: padding='same' needs stride 1 and an odd kernel, got stride "
-                f"{self.stride} and kernel {self.kernel_size}; give padding as a number"
+                f"{type(self).__name__}: padding='same' needs stride 1, got stride {self.stride}; "
+                "give padding as a number"
             )
-        return tuple(b // 2 for b in both)
+        both = [d * (k - 1) for k, d in zip(self.kernel_size, self.dilation, strict=True)]
+        return tuple(b // 2 for b in both), tuple(b % 2 for b in both)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a value with out_channels channels."""
@@ -111,13 +118,14 @@ class _Conv(Module):
             f"groups={self.groups})"
         )
         refuse_unlike(what, "a weight", self.weight, self._weight_shape())
-        sides = len(self.kernel_size)
+        padding, over = self._zeros()
         attrs = Conv2dAttrs(
             as_pair(self.stride, 1),
-            as_pair(self.padding, 0),
+            as_pair(padding, 0),
             as_pair(self.dilation, 1),
             self.groups,
-            sides,
+            len(self.kernel_size),
+            as_pair(over, 0),
         )
         return x.record(self, attrs, {"weight": self.weight, "bias": self.bias})
 
@@ -125,7 +133,7 @@ class _Conv(Module):
         """Return the arguments."""
         return (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, "
-            f"stride={self.stride}, padding={self.padding}, dilation={self.dilation}, "
+            f"stride={self.stride}, padding={self.padding!r}, dilation={self.dilation}, "
             f"groups={self.groups}, bias={self.bias is not None}"
         )
 
@@ -138,7 +146,7 @@ class Conv1d(_Conv):
     in_channels, out_channels : int
     kernel_size, stride, dilation : int
     padding : int, 'valid' or 'same'
-        Zeros on both ends; 'same' needs stride 1 and an odd reach of the kernel.
+        Zeros on both ends; 'same' needs stride 1, and its odd zero goes to the last end.
     groups : int
         Divides both channel counts.
     bias : bool
@@ -158,7 +166,7 @@ class Conv2d(_Conv):
     in_channels, out_channels : int
     kernel_size, stride, dilation : int or (height, width)
     padding : int, (height, width), 'valid' or 'same'
-        Zeros on both sides; 'same' needs stride 1 and an odd reach of the kernel.
+        Zeros on both sides; 'same' needs stride 1, and odd zeros go to the right and below.
     groups : int
         Divides both channel counts.
     bias : bool

@@ -160,9 +160,10 @@ def avg_pool2d(
     padding: int | Pair = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """Return the mean over windows; see `AvgPool2d`."""
-    layer = AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad)
+    layer = AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     return _traced("avg_pool2d", input).record(None, layer.attrs())
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
 from armtrain.limits import MAX_POOL_PLACES
-from armtrain.nn.arguments import Rule, as_pair, pair, refuse_unless, single
+from armtrain.nn.arguments import Rule, as_pair, pair, positive, refuse_unless, single
 from armtrain.nn.module import Module
 from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
@@ -34,14 +34,9 @@ def _check_padding(layer: str, padding: tuple[int, ...], reach: tuple[int, ...])
         )
 
 
-def _no_ceil(what: str, value: object) -> bool:
-    """Return False; refuse True."""
-    if truth(what, value):
-        raise ArgumentError(
-            f"{what}=True is not available; pad the image so that the windows fit "
-            "(padding=...) or use ceil_mode=False, which drops the incomplete last window"
-        )
-    return False
+def _divisor(what: str, value: object) -> int | None:
+    """Return a divisor, or None for the window's size."""
+    return None if value is None else positive(what, value)
 
 
 def _window(sizes: Callable[..., object]) -> dict[str, Rule]:
@@ -50,7 +45,7 @@ def _window(sizes: Callable[..., object]) -> dict[str, Rule]:
         "kernel_size": partial(sizes, least=1),
         "stride": partial(sizes, least=1),
         "padding": partial(sizes, least=0),
-        "ceil_mode": _no_ceil,
+        "ceil_mode": truth,
     }
 
 
@@ -70,6 +65,7 @@ class _MaxPool(Module):
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
+    ceil_mode: bool
 
     def __init__(
         self,
@@ -105,6 +101,7 @@ class _MaxPool(Module):
             as_pair(self.padding, 0),
             as_pair(self.dilation, 1),
             len(self.kernel_size),
+            self.ceil_mode,
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -115,7 +112,7 @@ class _MaxPool(Module):
         """Return the arguments."""
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}"
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
         )
 
 
@@ -130,8 +127,10 @@ class MaxPool1d(_MaxPool):
         `kernel_size` if not given.
     padding, dilation : int
         Ends count as minus infinity.
-    return_indices, ceil_mode : bool
+    return_indices : bool
         Only False.
+    ceil_mode : bool
+        Whether a last window may reach beyond the end.
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = _max_rules(single)
@@ -148,8 +147,10 @@ class MaxPool2d(_MaxPool):
         `kernel_size` if not given.
     padding, dilation : int or (height, width)
         Borders count as minus infinity.
-    return_indices, ceil_mode : bool
+    return_indices : bool
         Only False.
+    ceil_mode : bool
+        Whether last windows may reach beyond the border.
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = _max_rules(pair)
@@ -161,7 +162,9 @@ class _AvgPool(Module):
     kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[int, ...]
+    ceil_mode: bool
     count_include_pad: bool
+    divisor_override: int | None = None
 
     def attrs(self) -> AvgPool2dAttrs:
         """Return what the layer computes."""
@@ -172,6 +175,8 @@ class _AvgPool(Module):
             as_pair(self.padding, 0),
             self.count_include_pad,
             len(self.kernel_size),
+            self.ceil_mode,
+            self.divisor_override or 0,
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -180,7 +185,10 @@ class _AvgPool(Module):
 
     def extra_repr(self) -> str:
         """Return the arguments."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"ceil_mode={self.ceil_mode}, count_include_pad={self.count_include_pad}"
+        )
 
 
 class AvgPool1d(_AvgPool):
@@ -194,7 +202,7 @@ class AvgPool1d(_AvgPool):
     padding : int
         Zeros.
     ceil_mode : bool
-        Only False.
+        Whether a last window may reach beyond the end; the divisor counts nothing there.
     count_include_pad : bool
         Whether padding counts in the divisor.
     """
@@ -226,17 +234,17 @@ class AvgPool2d(_AvgPool):
     padding : int or (height, width)
         Zeros.
     ceil_mode : bool
-        Only False.
+        Whether last windows may reach beyond the border; the divisor counts nothing there.
     count_include_pad : bool
         Whether padding counts in the divisor.
-    divisor_override : None
-        Only None.
+    divisor_override : int, optional
+        The divisor of every window.
     """
 
     _rules: ClassVar[Mapping[str, Rule]] = {
         **_window(pair),
         "count_include_pad": truth,
-        "divisor_override": partial(refuse_unless, only=None),
+        "divisor_override": _divisor,
     }
 
     def __init__(

@@ -25,13 +25,7 @@ from armtrain.ir.graph import (
 )
 from armtrain.limits import MAX_DIM
 from armtrain.nn.operators import combined, power, product, reduced
-from armtrain.nn.shaping import (
-    checked_dim,
-    flat_list,
-    indexed,
-    resolved_shape,
-    sizes_of_parts,
-)
+from armtrain.nn.shaping import checked_dim, flat_list, indexed, resolved_shape, sizes_of_parts
 from armtrain.values import as_integer, integer
 
 if TYPE_CHECKING:

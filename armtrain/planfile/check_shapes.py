@@ -62,8 +62,8 @@ def _linear(x: str, y: str, w: str) -> _Rule:
 def _window(size: int, kernel: int, o: Operands, axis: str) -> int:
     """Return the output positions of a sliding window along one axis."""
     dilation = o.integer(f"dil_{axis}") if f"dil_{axis}" in o.attrs else 1
-    room = size + 2 * o.integer(f"pad_{axis}") - dilation * (kernel - 1) - 1
-    return room // o.integer(f"stride_{axis}") + 1
+    ends = 2 * o.integer(f"pad_{axis}") + o.integer(f"over_{axis}")
+    return (size + ends - dilation * (kernel - 1) - 1) // o.integer(f"stride_{axis}") + 1
 
 
 def _conv(x: str, y: str, w: str) -> _Rule:
@@ -83,6 +83,12 @@ def _conv(x: str, y: str, w: str) -> _Rule:
     return rule
 
 
+def _starts_outside(size: int, places: int, o: Operands, axis: str) -> bool:
+    """Tell whether a window that reaches beyond the padding has no place inside the image."""
+    start = (places - 1) * o.integer(f"stride_{axis}") - o.integer(f"pad_{axis}")
+    return o.integer(f"over_{axis}") > 0 and start >= size
+
+
 def _pool(x: str, y: str) -> _Rule:
     """Return the rule of a pooling layer."""
 
@@ -90,6 +96,8 @@ def _pool(x: str, y: str) -> _Rule:
         n, height, width, channels = o.dims[x]
         kernel_h, kernel_w = o.integer("kernel_h"), o.integer("kernel_w")
         places = _window(height, kernel_h, o, "h"), _window(width, kernel_w, o, "w")
+        if _starts_outside(height, places[0], o, "h") or _starts_outside(width, places[1], o, "w"):
+            return {y: IMPOSSIBLE}
         return dict.fromkeys((y, "idx"), (n, *places, channels))
 
     return rule

@@ -41,7 +41,8 @@ static inline uint64_t art_count(const art_array *array) {
 uint64_t art_dtype_bytes(unsigned dtype);
 
 /* Output positions of a sliding window: floor((in + 2 pad - dil (kernel - 1) - 1) / stride) + 1, or
- * 0 when the window is larger than the padded input. All arguments at most INT32_MAX. */
+ * 0 when the window is larger than the padded input; what windows reach beyond the padding counts
+ * as input. All arguments at most INT32_MAX. */
 static inline int64_t art_window_out(int64_t in, int64_t kernel, int64_t stride, int64_t pad,
                                      int64_t dil) {
     int64_t room = in + 2 * pad - dil * (kernel - 1) - 1;

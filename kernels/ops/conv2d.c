@@ -6,7 +6,7 @@
 #include "ops/product.h"
 
 _Static_assert((int)ART_CONV2D_FWD_A_STRIDE_H == (int)ART_CONV2D_GRAD_W_A_STRIDE_H &&
-                   (int)ART_CONV2D_FWD_A_GROUPS == (int)ART_CONV2D_GRAD_X_A_GROUPS,
+                   (int)ART_CONV2D_FWD_A_OVER_W == (int)ART_CONV2D_GRAD_X_A_OVER_W,
                "the three operations share their attributes");
 
 static art_conv_shape conv_shape(const art_op_args *args, unsigned x, unsigned y) {
@@ -43,6 +43,7 @@ static art_status check_images(const art_op_args *args, unsigned x, const char *
     ART_TRY(art_check_batched(args, x, x_name, 1, err));
     ART_TRY(art_check_batched(args, y, y_name, 1, err));
     art_conv_shape s = conv_shape(args, x, y);
+    const art_attr *a = args->attr;
     ART_FAIL_IF(s.in_c % s.groups || s.out_c % s.groups, err, ART_SHAPE,
                 "%s: %lld and %lld channels cannot be split into %lld groups", x_name,
                 (long long)s.in_c, (long long)s.out_c, (long long)s.groups);
@@ -50,8 +51,10 @@ static art_status check_images(const art_op_args *args, unsigned x, const char *
                 "%s: a kernel of %u x %u, at most %u are possible", x_name, kh, kw, ART_MAX_WINDOW);
     uint32_t dims[4] = {
         args->operand[x].dims[0],
-        (uint32_t)art_window_out(s.in_h, kh, s.stride_h, s.pad_h, s.dil_h),
-        (uint32_t)art_window_out(s.in_w, kw, s.stride_w, s.pad_w, s.dil_w),
+        (uint32_t)art_window_out(s.in_h + a[ART_CONV2D_FWD_A_OVER_H].i, kh, s.stride_h, s.pad_h,
+                                 s.dil_h),
+        (uint32_t)art_window_out(s.in_w + a[ART_CONV2D_FWD_A_OVER_W].i, kw, s.stride_w, s.pad_w,
+                                 s.dil_w),
         args->operand[y].dims[3],
     };
     return art_check_dims(args, y, y_name, dims, err);

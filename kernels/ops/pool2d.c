@@ -17,9 +17,11 @@ typedef struct pool_names {
 
 _Static_assert((int)ART_MAXPOOL2D_FWD_A_PAD_W == (int)ART_AVGPOOL2D_FWD_A_PAD_W &&
                    (int)ART_MAXPOOL2D_FWD_A_DIL_W == (int)ART_MAXPOOL2D_GRAD_A_DIL_W &&
-                   (int)ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD ==
-                       (int)ART_AVGPOOL2D_GRAD_A_COUNT_INCLUDE_PAD,
-               "all pooling operations share the first six attributes");
+                   (int)ART_MAXPOOL2D_FWD_A_OVER_W == (int)ART_AVGPOOL2D_FWD_A_OVER_W &&
+                   (int)ART_MAXPOOL2D_FWD_A_OVER_W == (int)ART_MAXPOOL2D_GRAD_A_OVER_W &&
+                   (int)ART_AVGPOOL2D_FWD_A_DIVISOR == (int)ART_AVGPOOL2D_GRAD_A_DIVISOR &&
+                   (int)ART_AVGPOOL2D_FWD_A_OVER_W == (int)ART_AVGPOOL2D_GRAD_A_OVER_W,
+               "all pooling operations share the first six attributes and the last two");
 
 static art_vec_window window_of(const art_op_args *args, const art_array *in, const art_array *out,
                                 int is_max) {
@@ -38,6 +40,7 @@ static art_vec_window window_of(const art_op_args *args, const art_array *in, co
         .dil_h = is_max ? (int32_t)attr[ART_MAXPOOL2D_FWD_A_DIL_H].i : 1,
         .dil_w = is_max ? (int32_t)attr[ART_MAXPOOL2D_FWD_A_DIL_W].i : 1,
         .count_include_pad = is_max ? 0 : (int32_t)attr[ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD].i,
+        .divisor = is_max ? 0 : (int32_t)attr[ART_AVGPOOL2D_FWD_A_DIVISOR].i,
         .channels = in->dims[3],
     };
 }
@@ -66,11 +69,17 @@ static art_status check(const art_op_args *args, unsigned in, unsigned out, cons
     ART_TRY(art_check_batched(args, out, names->out, x->batched, err));
     ART_TRY(check_attrs(args, names, is_max, err));
     art_vec_window w = window_of(args, x, y, is_max);
-    int64_t out_h = art_window_out(w.in_h, w.kernel_h, w.stride_h, w.pad_h, w.dil_h);
-    int64_t out_w = art_window_out(w.in_w, w.kernel_w, w.stride_w, w.pad_w, w.dil_w);
+    int64_t over_h = args->attr[ART_MAXPOOL2D_FWD_A_OVER_H].i;
+    int64_t over_w = args->attr[ART_MAXPOOL2D_FWD_A_OVER_W].i;
+    int64_t out_h = art_window_out(w.in_h + over_h, w.kernel_h, w.stride_h, w.pad_h, w.dil_h);
+    int64_t out_w = art_window_out(w.in_w + over_w, w.kernel_w, w.stride_w, w.pad_w, w.dil_w);
     ART_FAIL_IF(out_h < 1 || out_w < 1, err, ART_SHAPE,
                 "%s of %d x %d is smaller than the window of %d x %d", names->in, w.in_h, w.in_w,
                 w.kernel_h, w.kernel_w);
+    ART_FAIL_IF((over_h && (out_h - 1) * w.stride_h - w.pad_h >= w.in_h) ||
+                    (over_w && (out_w - 1) * w.stride_w - w.pad_w >= w.in_w),
+                err, ART_SHAPE, "%s of %d x %d: the last of %lld x %lld windows starts outside",
+                names->in, w.in_h, w.in_w, (long long)out_h, (long long)out_w);
     const uint32_t want[4] = {x->dims[0], (uint32_t)out_h, (uint32_t)out_w, x->dims[3]};
     return art_check_dims(args, out, names->out, want, err);
 }

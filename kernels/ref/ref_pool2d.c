@@ -15,6 +15,21 @@ typedef struct place {
 
 typedef void (*place_fn)(void *context, const place *p);
 
+/* What an average divides by; `below` and `right` of the window's first place but for the padding
+ * there are that many pixels. */
+static double divisor(const art_attr *attr, int64_t below, int64_t right, int64_t inside) {
+    int64_t h = below + 2 * attr[ART_AVGPOOL2D_FWD_A_PAD_H].i;
+    int64_t w = right + 2 * attr[ART_AVGPOOL2D_FWD_A_PAD_W].i;
+    int64_t kh = attr[ART_AVGPOOL2D_FWD_A_KERNEL_H].i, kw = attr[ART_AVGPOOL2D_FWD_A_KERNEL_W].i;
+    if (attr[ART_AVGPOOL2D_FWD_A_DIVISOR].i) {
+        return (double)attr[ART_AVGPOOL2D_FWD_A_DIVISOR].i;
+    }
+    if (!attr[ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD].i) {
+        return (double)inside;
+    }
+    return (double)(kh < h ? kh : h) * (double)(kw < w ? kw : w);
+}
+
 /* Visit all output elements; dil_h, dil_w 1 for averages. Windows of at most 1024 elements. */
 static void each_place(const art_array *x, const art_array *y, const art_attr *attr, int is_max,
                        place_fn fn, void *context) {
@@ -35,8 +50,7 @@ static void each_place(const art_array *x, const art_array *y, const art_attr *a
                 p.tap[p.n++] = t;
             }
         }
-        int include = !is_max && attr[ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD].i;
-        p.divisor = (double)(include ? kh * kw : p.n);
+        p.divisor = is_max ? 1.0 : divisor(attr, h - oh * sh, w - ow * sw, p.n);
         fn(context, &p);
     }
 }

@@ -15,14 +15,14 @@ typedef struct cnn {
     uint32_t x, c1, save_mean, save_invstd, r1, p1, idx, t2, d2, pooled, flat, y;
 } cnn;
 
-static const art_attr cnn_conv1[7] = {{.i = 1}, {.i = 1}, {.i = 1}, {.i = 1},
+static const art_attr cnn_conv1[9] = {{.i = 1}, {.i = 1}, {.i = 1}, {.i = 1},
                                       {.i = 1}, {.i = 1}, {.i = 1}};
-static const art_attr cnn_conv2[7] = {{.i = 1}, {.i = 1}, {.i = 1}, {.i = 1},
+static const art_attr cnn_conv2[9] = {{.i = 1}, {.i = 1}, {.i = 1}, {.i = 1},
                                       {.i = 1}, {.i = 1}, {.i = 2}};
-static const art_attr cnn_max[8] = {{.i = 2}, {.i = 2}, {.i = 2}, {.i = 2},
-                                    {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}};
-static const art_attr cnn_avg[7] = {{.i = 3}, {.i = 3}, {.i = 3}, {.i = 3},
-                                    {.i = 0}, {.i = 0}, {.i = 1}};
+static const art_attr cnn_max[10] = {{.i = 2}, {.i = 2}, {.i = 2}, {.i = 2},
+                                     {.i = 0}, {.i = 0}, {.i = 1}, {.i = 1}};
+static const art_attr cnn_avg[10] = {{.i = 3}, {.i = 3}, {.i = 3}, {.i = 3},
+                                     {.i = 0}, {.i = 0}, {.i = 1}};
 static const art_attr cnn_norm[2] = {{.f = 1e-5}, {.f = 0.1}};
 static const art_attr cnn_drop[2] = {{.f = 0.25}, {.i = 77}};
 

@@ -5,40 +5,66 @@
 #define NEW(NAME, name) scene_new(#name, ART_OP_##NAME, art_ref_##name)
 
 typedef struct window {
-    int n, h, w, c, kh, kw, sh, sw, ph, pw, dh, dw;
+    int n, h, w, c, kh, kw, sh, sw, ph, pw, dh, dw, ceil;
 } window;
 
 static const window windows[] = {
-    {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1},
-    {2, 4, 4, 3, 2, 2, 2, 2, 0, 0, 1, 1},
-    {2, 5, 7, 6, 2, 2, 2, 2, 0, 0, 1, 1},
-    {1, 6, 6, 16, 3, 3, 2, 2, 1, 1, 1, 1},
-    {3, 7, 5, 17, 3, 3, 1, 1, 1, 1, 1, 1},
-    {1, 9, 9, 5, 3, 2, 1, 3, 0, 1, 2, 3},
-    {2, 8, 8, 33, 2, 3, 4, 5, 1, 1, 1, 1},
-    {1, 12, 11, 65, 5, 4, 3, 2, 2, 2, 1, 1},
-    {1, 6, 6, 4, 6, 6, 1, 1, 0, 0, 1, 1},
-    {1, 16, 15, 2, 15, 15, 1, 1, 7, 7, 1, 1},
-    {1, 15, 16, 5, 15, 15, 1, 1, 7, 7, 1, 1},
-    {1, 1, 1, 3, 2, 2, 1, 1, 1, 1, 2, 2},
-    {1, 1, 1, 21, 2, 2, 1, 1, 1, 1, 2, 2},
-    {8, 24, 24, 12, 2, 2, 2, 2, 0, 0, 1, 1},
-    {4, 16, 16, 64, 3, 3, 2, 2, 1, 1, 1, 1},
-    {1, 10, 10, 7, 3, 3, 2, 2, 1, 1, 3, 2},
+    {1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 0},
+    {2, 4, 4, 3, 2, 2, 2, 2, 0, 0, 1, 1, 0},
+    {2, 5, 7, 6, 2, 2, 2, 2, 0, 0, 1, 1, 0},
+    {1, 6, 6, 16, 3, 3, 2, 2, 1, 1, 1, 1, 0},
+    {3, 7, 5, 17, 3, 3, 1, 1, 1, 1, 1, 1, 0},
+    {1, 9, 9, 5, 3, 2, 1, 3, 0, 1, 2, 3, 0},
+    {2, 8, 8, 33, 2, 3, 4, 5, 1, 1, 1, 1, 0},
+    {1, 12, 11, 65, 5, 4, 3, 2, 2, 2, 1, 1, 0},
+    {1, 6, 6, 4, 6, 6, 1, 1, 0, 0, 1, 1, 0},
+    {1, 16, 15, 2, 15, 15, 1, 1, 7, 7, 1, 1, 0},
+    {1, 15, 16, 5, 15, 15, 1, 1, 7, 7, 1, 1, 0},
+    {1, 1, 1, 3, 2, 2, 1, 1, 1, 1, 2, 2, 0},
+    {1, 1, 1, 21, 2, 2, 1, 1, 1, 1, 2, 2, 0},
+    {8, 24, 24, 12, 2, 2, 2, 2, 0, 0, 1, 1, 0},
+    {4, 16, 16, 64, 3, 3, 2, 2, 1, 1, 1, 1, 0},
+    {1, 10, 10, 7, 3, 3, 2, 2, 1, 1, 3, 2, 0},
     /* runs of windows cut before their end */
-    {1, 2, 1100, 1, 2, 2, 1, 1, 0, 0, 1, 1},
-    {1, 3, 9, 600, 2, 3, 1, 1, 1, 1, 1, 1},
-    {1, 3, 4, 1030, 2, 2, 1, 1, 0, 0, 1, 1},
+    {1, 2, 1100, 1, 2, 2, 1, 1, 0, 0, 1, 1, 0},
+    {1, 3, 9, 600, 2, 3, 1, 1, 1, 1, 1, 1, 0},
+    {1, 3, 4, 1030, 2, 2, 1, 1, 0, 0, 1, 1, 0},
+    /* last windows that reach beyond the padding, more than one pixel of them and in one axis */
+    {2, 5, 7, 6, 2, 2, 2, 2, 0, 0, 1, 1, 1},
+    {1, 8, 6, 17, 3, 3, 2, 3, 1, 1, 1, 1, 1},
+    {2, 7, 9, 3, 4, 5, 4, 5, 2, 1, 1, 1, 1},
+    {1, 2, 3, 5, 3, 4, 3, 3, 0, 0, 1, 1, 1},
+    {1, 9, 10, 4, 3, 2, 3, 2, 1, 0, 2, 3, 1},
 };
 enum { N_WINDOWS = sizeof windows / sizeof *windows };
 
-static void set_window(scene *s, const window *w, int is_max, int include) {
+/* What the last window reaches beyond the padding if it may. */
+static int over(const window *w, int in, int k, int stride, int pad, int dil) {
+    int left = (in + 2 * pad - dil * (k - 1) - 1 + stride) % stride;
+    int start = (int)art_window_out(in, k, stride, pad, dil) * stride - pad;
+    return w->ceil && left && start < in ? stride - left : 0;
+}
+
+static int out_h(const window *w, int dil) {
+    int in = w->h + over(w, w->h, w->kh, w->sh, w->ph, dil);
+    return (int)art_window_out(in, w->kh, w->sh, w->ph, dil);
+}
+
+static int out_w(const window *w, int dil) {
+    int in = w->w + over(w, w->w, w->kw, w->sw, w->pw, dil);
+    return (int)art_window_out(in, w->kw, w->sw, w->pw, dil);
+}
+
+/* Averages divide by the inner part (0), all places (1) or a number of their own. */
+static void set_window(scene *s, const window *w, int is_max, int divisor) {
     const int attrs[] = {w->kh, w->kw, w->sh, w->sw, w->ph, w->pw};
     for (int i = 0; i < 6; i++) {
         s->attr[i].i = attrs[i];
     }
-    s->attr[6].i = is_max ? w->dh : include;
-    s->attr[7].i = w->dw;
+    s->attr[6].i = is_max ? w->dh : divisor == 1;
+    s->attr[7].i = is_max ? w->dw : divisor > 1 ? divisor : 0;
+    s->attr[8].i = over(w, w->h, w->kh, w->sh, w->ph, is_max ? w->dh : 1);
+    s->attr[9].i = over(w, w->w, w->kw, w->sw, w->pw, is_max ? w->dw : 1);
 }
 
 /* Numbers whose bits a sum or a masked lane could lose: -0 and subnormal ones. */
@@ -50,8 +76,7 @@ static void mix_small(scene *s, unsigned slot) {
 }
 
 static void test_maxpool(const window *w) {
-    int oh = (int)art_window_out(w->h, w->kh, w->sh, w->ph, w->dh);
-    int ow = (int)art_window_out(w->w, w->kw, w->sw, w->pw, w->dw);
+    int oh = out_h(w, w->dh), ow = out_w(w, w->dw);
     for (int with_idx = 0; with_idx < 2; with_idx++) {
         scene s = NEW(MAXPOOL2D_FWD, maxpool2d_fwd);
         scene_operand(&s, ART_MAXPOOL2D_FWD_X, F32, 1, 4, w->n, w->h, w->w, w->c);
@@ -82,22 +107,21 @@ static void test_maxpool(const window *w) {
     scene_verify(&s);
 }
 
-static void test_avgpool(const window *w, int include) {
-    int oh = (int)art_window_out(w->h, w->kh, w->sh, w->ph, 1);
-    int ow = (int)art_window_out(w->w, w->kw, w->sw, w->pw, 1);
+static void test_avgpool(const window *w, int divisor) {
+    int oh = out_h(w, 1), ow = out_w(w, 1);
     scene s = NEW(AVGPOOL2D_FWD, avgpool2d_fwd);
     scene_operand(&s, ART_AVGPOOL2D_FWD_X, F32, 1, 4, w->n, w->h, w->w, w->c);
     scene_operand(&s, ART_AVGPOOL2D_FWD_Y, F32, 1, 4, w->n, oh, ow, w->c);
     scene_floats(&s, ART_AVGPOOL2D_FWD_X, -1, 1);
     mix_small(&s, ART_AVGPOOL2D_FWD_X);
-    set_window(&s, w, 0, include);
+    set_window(&s, w, 0, divisor);
     scene_verify(&s);
     s = NEW(AVGPOOL2D_GRAD, avgpool2d_grad);
     scene_operand(&s, ART_AVGPOOL2D_GRAD_DY, F32, 1, 4, w->n, oh, ow, w->c);
     scene_operand(&s, ART_AVGPOOL2D_GRAD_DX, F32, 1, 4, w->n, w->h, w->w, w->c);
     scene_floats(&s, ART_AVGPOOL2D_GRAD_DY, -1, 1);
     mix_small(&s, ART_AVGPOOL2D_GRAD_DY);
-    set_window(&s, w, 0, include);
+    set_window(&s, w, 0, divisor);
     scene_verify(&s);
 }
 
@@ -212,13 +236,14 @@ int main(void) {
     scene_print_levels();
     for (int i = 0; i < N_WINDOWS; i++) {
         test_maxpool(&windows[i]);
-        if (windows[i].h * windows[i].w >= windows[i].kh * windows[i].kw) {
+        if (windows[i].ceil || windows[i].h * windows[i].w >= windows[i].kh * windows[i].kw) {
             test_avgpool(&windows[i], 0);
             test_avgpool(&windows[i], 1);
+            test_avgpool(&windows[i], 7);
         }
     }
     for (int c = 1; c <= 37; c++) { /* registers of every width, whole and overlapping */
-        window w = {2, 5, 6, c, 3, 3, 2, 1, 1, 1, 1, 1};
+        window w = {2, 5, 6, c, 3, 3, 2, 1, 1, 1, 1, 1, c % 3 == 0};
         test_maxpool(&w);
         test_avgpool(&w, c % 2);
     }

@@ -225,7 +225,7 @@ static void test_relu_bits(void) {
 /* A gradient is a sum that starts at +0: what a window passes on as -0 arrives as +0. */
 static void test_pool_gradient_sign(void) {
     enum { CHANNELS = 21, WIDTH = 4 };
-    const art_vec_window w = {1, WIDTH, 1, WIDTH, 1, 1, 1, 1, 0, 0, 1, 1, 0, CHANNELS};
+    const art_vec_window w = {1, WIDTH, 1, WIDTH, 1, 1, 1, 1, 0, 0, 1, 1, 0, 0, CHANNELS};
     float dy[WIDTH * CHANNELS], dx[WIDTH * CHANNELS];
     const float zeros[WIDTH * CHANNELS] = {0};
     const uint8_t idx[WIDTH * CHANNELS] = {0};

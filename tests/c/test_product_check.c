@@ -11,7 +11,7 @@
 typedef struct step {
     const art_op *op;
     art_op_args args;
-    art_attr attr[8];
+    art_attr attr[16];
 } step;
 
 /* Operands of a small good step by slot: dimensions, batched. */
@@ -44,7 +44,7 @@ static const good goods[] = {
     {ART_OP_CONV2D_GRAD_W, {X4, Y4, W5, B1}}, {ART_OP_CONV2D_GRAD_X, {Y4, W5, X4}},
 };
 enum { N_GOODS = sizeof(goods) / sizeof(goods[0]), THREADS = 2 };
-static const int64_t good_attrs[] = {2, 2, 1, 1, 1, 1, 2};
+static const int64_t good_attrs[] = {2, 2, 1, 1, 1, 1, 2, 0, 0};
 
 static art_pool *pool;
 
@@ -203,11 +203,13 @@ static void fit(step *s, const good *g) {
     const art_array *w = &s->args.operand[grad_w ? 2 : 1];
     for (unsigned axis = 0; axis < 2; axis++) {
         int64_t stride = s->attr[axis].i, pad = s->attr[2 + axis].i, dil = s->attr[4 + axis].i;
-        bool sane = stride > 0 && stride <= 1 << 20 && pad >= 0 && pad <= 64 && dil > 0 &&
-                    dil <= 1 << 20 && x->dims[1 + axis] < 64 && w->dims[1 + axis] < 64;
+        int64_t over = s->attr[7 + axis].i;
+        bool sane = over >= 0 && over <= 64 && stride > 0 && stride <= 1 << 20 && pad >= 0 &&
+                    pad <= 64 && dil > 0 && dil <= 1 << 20 && x->dims[1 + axis] < 64 &&
+                    w->dims[1 + axis] < 64;
         if (sane && w->ndim == 5) {
-            y->dims[1 + axis] =
-                (uint32_t)art_window_out(x->dims[1 + axis], w->dims[1 + axis], stride, pad, dil);
+            y->dims[1 + axis] = (uint32_t)art_window_out(x->dims[1 + axis] + over,
+                                                         w->dims[1 + axis], stride, pad, dil);
         }
     }
 }

@@ -16,6 +16,7 @@ from armtrain import nn, optim
 from tests.golden.activations import ACTIVATIONS, make_activation
 from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.case import CLASSES, Case
+from tests.ops.image_cases import IMAGES, image
 from tests.ops.movement_cases import MOVEMENT
 from tests.ops.norm_cases import SAMPLE_NORMS
 
@@ -54,19 +55,6 @@ class Fork(nn.Module):
         """Return logits."""
         x = self.tanh(self.first(x))
         return self.last(self.left(x) + x + self.tanh(self.right(x)))
-
-
-def image(features: int, layers: Callable[[], list[Any]], **more: Any) -> Case:
-    """Return a case: a layer with weights, `layers` on 4x6x7, and a classifier of `features`.
-
-    The first layer makes sure that `layers` pass a gradient on.
-    """
-
-    def build() -> Any:
-        head = [nn.Flatten(), nn.Linear(features, CLASSES)]
-        return nn.Sequential(nn.Conv2d(2, 4, 1), nn.Tanh(), *layers(), *head)
-
-    return Case(build, (2, 6, 7), **more)
 
 
 def vector(*layers: Callable[[], Any], **more: Any) -> Case:
@@ -317,6 +305,7 @@ _TRAINING = {
 CASES: dict[str, Case] = {
     **_CONVOLUTIONS,
     **_POOLS,
+    **IMAGES,
     **_NORMS,
     **SAMPLE_NORMS,
     **_ACTIVATIONS,

@@ -7,9 +7,11 @@ from armtrain.ir.op_codes import OpCode, Row
 __all__ = ["ROWS"]
 
 _STRIDES = "stride_h:size stride_w:size pad_h:pad pad_w:pad"
-_CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size"
-_MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size"
-_AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag"
+_OVER = "over_h:pad over_w:pad"
+"""What the last windows reach beyond the padding, as `Conv2dAttrs.over`."""
+_CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size {_OVER}"
+_MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size {_OVER}"
+_AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag divisor:count {_OVER}"
 _AXIS = "axis:axis"  # of the dimensions in the arena; a batch has no sum over its samples
 
 ROWS: tuple[Row, ...] = (

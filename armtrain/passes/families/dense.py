@@ -16,7 +16,7 @@ __all__ = ["BACKWARD", "FORWARD"]
 def _conv_attrs(attrs: Conv2dAttrs) -> dict[str, int | float]:
     """Return the attributes of convolution steps."""
     (stride_h, stride_w), (pad_h, pad_w) = attrs.stride, attrs.padding
-    dil_h, dil_w = attrs.dilation
+    (dil_h, dil_w), (over_h, over_w) = attrs.dilation, attrs.over
     return {
         "stride_h": stride_h,
         "stride_w": stride_w,
@@ -25,6 +25,8 @@ def _conv_attrs(attrs: Conv2dAttrs) -> dict[str, int | float]:
         "dil_h": dil_h,
         "dil_w": dil_w,
         "groups": attrs.groups,
+        "over_h": over_h,
+        "over_w": over_w,
     }
 
 

@@ -8,14 +8,18 @@ from armtrain.dtypes import DType
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Node, NodeKind
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Role, Step
+from armtrain.ir.shapes import as_images, pool_over
 from armtrain.passes.autodiff import Backward, BackwardRule
 from armtrain.passes.forward import Forward, ForwardRule
 
 __all__ = ["BACKWARD", "FORWARD"]
 
 
-def _pool_attrs(attrs: MaxPool2dAttrs | AvgPool2dAttrs) -> dict[str, int | float]:
+def _pool_attrs(fwd: Forward, node: Node) -> dict[str, int | float]:
     """Return the attributes of pooling steps."""
+    attrs = node.attrs
+    assert isinstance(attrs, MaxPool2dAttrs | AvgPool2dAttrs)
+    over = pool_over(as_images(fwd.graph.nodes[node.inputs[0]].shape), attrs)
     values: dict[str, int | float] = {
         "kernel_h": attrs.kernel[0],
         "kernel_w": attrs.kernel[1],
@@ -23,10 +27,13 @@ def _pool_attrs(attrs: MaxPool2dAttrs | AvgPool2dAttrs) -> dict[str, int | float
         "stride_w": attrs.stride[1],
         "pad_h": attrs.padding[0],
         "pad_w": attrs.padding[1],
+        "over_h": over[0],
+        "over_w": over[1],
     }
     if isinstance(attrs, MaxPool2dAttrs):
         return {**values, "dil_h": attrs.dilation[0], "dil_w": attrs.dilation[1]}
-    return {**values, "count_include_pad": int(attrs.count_include_pad)}
+    include = int(attrs.count_include_pad)
+    return {**values, "count_include_pad": include, "divisor": attrs.divisor}
 
 
 def _maxpool(fwd: Forward, node: Node, attrs: MaxPool2dAttrs) -> list[Step]:
@@ -39,24 +46,24 @@ def _maxpool(fwd: Forward, node: Node, attrs: MaxPool2dAttrs) -> list[Step]:
         )
         fwd.saved[node.id] = (idx,)
     op = OpCode.MAXPOOL2D_FWD
-    return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(attrs), x=x, y=y, idx=idx)]
+    return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(fwd, node), x=x, y=y, idx=idx)]
 
 
 def _avgpool(fwd: Forward, node: Node, attrs: AvgPool2dAttrs) -> list[Step]:
     """Window mean."""
     op, x = OpCode.AVGPOOL2D_FWD, fwd.source(node)
-    return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(attrs), x=x, y=fwd.result(node))]
+    return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(fwd, node), x=x, y=fwd.result(node))]
 
 
 def _maxpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
     """Scatter to the places of the maxima."""
     (idx,) = back.fwd.saved[node.id]
-    back.one_step(node, OpCode.MAXPOOL2D_GRAD, attrs=_pool_attrs(attrs), idx=idx)
+    back.one_step(node, OpCode.MAXPOOL2D_GRAD, attrs=_pool_attrs(back.fwd, node), idx=idx)
 
 
 def _avgpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
     """Spread over the window."""
-    back.one_step(node, OpCode.AVGPOOL2D_GRAD, attrs=_pool_attrs(attrs))
+    back.one_step(node, OpCode.AVGPOOL2D_GRAD, attrs=_pool_attrs(back.fwd, node))
 
 
 FORWARD: dict[NodeKind, ForwardRule] = {

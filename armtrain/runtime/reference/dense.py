@@ -40,8 +40,8 @@ def linear_grad_x(call: Call) -> Outputs:
 
 def _padded(call: Call, x: Array) -> Array:
     """Return x with its zero border."""
-    (top, left) = call.pair("pad")
-    return np.pad(x, ((0, 0), (top, top), (left, left), (0, 0)))
+    (top, left), (down, right) = call.pair("pad"), call.pair("over")
+    return np.pad(x, ((0, 0), (top, top + down), (left, left + right), (0, 0)))
 
 
 def _taps(

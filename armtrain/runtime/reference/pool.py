@@ -55,12 +55,20 @@ def maxpool2d_grad(call: Call) -> Outputs:
     return {"dx": dx}
 
 
-def _divisor(call: Call, inside: list[tuple[int, int, int]]) -> int:
+def _divisor(
+    call: Call, image: tuple[int, ...], place: tuple[int, int], inside: list[tuple[int, int, int]]
+) -> int:
     """Return what a window's sum is divided by."""
-    if call.integer("count_include_pad"):
-        kernel_h, kernel_w = call.pair("kernel")
-        return kernel_h * kernel_w
-    return len(inside)
+    if call.integer("divisor"):
+        return call.integer("divisor")
+    if not call.integer("count_include_pad"):
+        return len(inside)
+    counted = 1
+    for i, axis in enumerate("hw"):
+        pad, kernel = call.integer(f"pad_{axis}"), call.integer(f"kernel_{axis}")
+        start = place[i] * call.integer(f"stride_{axis}") - pad
+        counted *= min(start + kernel, image[1 + i] + pad) - start
+    return counted
 
 
 def avgpool2d_fwd(call: Call) -> Outputs:
@@ -68,7 +76,7 @@ def avgpool2d_fwd(call: Call) -> Outputs:
     x, y = call["x"], np.zeros(call.shapes["y"])
     for p, q, inside in _windows(call, x.shape, y.shape):
         total = sum(x[:, row, column] for _, row, column in inside)
-        y[:, p, q] = total / _divisor(call, inside)
+        y[:, p, q] = total / _divisor(call, x.shape, (p, q), inside)
     return {"y": y}
 
 
@@ -76,6 +84,7 @@ def avgpool2d_grad(call: Call) -> Outputs:
     """Every dy is spread evenly over its window."""
     dy, dx = call["dy"], np.zeros(call.shapes["dx"])
     for p, q, inside in _windows(call, dx.shape, dy.shape):
+        share = dy[:, p, q] / _divisor(call, dx.shape, (p, q), inside)
         for _, row, column in inside:
-            dx[:, row, column] += dy[:, p, q] / _divisor(call, inside)
+            dx[:, row, column] += share
     return {"dx": dx}

@@ -100,7 +100,9 @@ typedef struct art_vec_centred {
 typedef struct art_vec_window {
     int32_t in_h, in_w, out_h, out_w;
     int32_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w;
-    int32_t count_include_pad; /* average: divide by kernel_h * kernel_w, not by the inner part */
+    int32_t count_include_pad; /* average: divide by all but what is beyond the padding, not by the
+                                  inner part */
+    int32_t divisor;           /* average: divide by this unless it is 0 */
     size_t channels;
 } art_vec_window;
 

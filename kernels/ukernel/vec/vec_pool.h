@@ -60,10 +60,26 @@ INLINE run run_from(const art_vec_window *w, taps down, int32_t ow) {
         .channels = w->channels,
         .place = inside ? down.first * w->kernel_w + right.first : ART_VEC_NO_PLACE,
         .places = w->kernel_w,
-        .count = w->count_include_pad ? (float)w->kernel_h * (float)w->kernel_w
-                                      : (float)down.count * (float)right.count,
         .at = (size_t)right.at * w->channels,
     };
+}
+
+/* Places of a window along one axis that are in the image or its padding. */
+INLINE float places_counted(int32_t start, int32_t kernel, int32_t size, int32_t pad) {
+    return (float)(kernel < size + pad - start ? kernel : size + pad - start);
+}
+
+/* The longest run from window ow of output row oh on, with what its averages divide by. */
+INLINE run average_run(const art_vec_window *w, taps down, int32_t oh, int32_t ow) {
+    run r = run_from(w, down, ow);
+    r.count = (float)down.count * (float)r.columns;
+    if (w->divisor) {
+        r.count = (float)w->divisor;
+    } else if (w->count_include_pad) {
+        r.count = places_counted(oh * w->stride_h - w->pad_h, w->kernel_h, w->in_h, w->pad_h) *
+                  places_counted(ow * w->stride_w - w->pad_w, w->kernel_w, w->in_w, w->pad_w);
+    }
+    return r;
 }
 
 typedef int32_t wide_ints __attribute__((vector_size(4 * ART_VEC_WIDTH)));
@@ -323,7 +339,7 @@ static void FN(avgpool_row)(float *y, const float *x, const art_vec_window *w, i
     const taps down = rows_inside(w, oh);
     x += (size_t)down.at * (size_t)w->in_w * n;
     for (int32_t ow = 0; ow < w->out_w;) {
-        const run r = run_from(w, down, ow);
+        const run r = average_run(w, down, oh, ow);
         const size_t at = (size_t)ow * n;
 #define AVERAGES(name, c) average_##name(y + at + (c), x + r.at + (c), &r)
         EACH_REGISTER(AVERAGES)
@@ -371,7 +387,7 @@ static void FN(avgpool_grad_row)(float *dx, const float *dy, const art_vec_windo
     for (int32_t oh = first_window(w, ih); oh <= last; oh++) {
         const taps down = rows_inside(w, oh);
         for (int32_t ow = 0; ow < w->out_w;) {
-            const run r = run_from(w, down, ow);
+            const run r = average_run(w, down, oh, ow);
             const size_t at = ((size_t)oh * (size_t)w->out_w + (size_t)ow) * n;
 #define AVERAGE_GRADS(name, c)                                                                     \
     average_grad_##name(dx + r.at + (c), dy + at + (c), &r, SKIP_##name(c))

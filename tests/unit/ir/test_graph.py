@@ -37,11 +37,11 @@ buffer 1.running_mean [2]
 buffer 1.running_var [2]
 trained 5.weight [3,8]
 %0 = input() -> [8,1,4,4] # input
-%1 = conv2d(%0) stride=1x1 padding=1x1 dilation=1x1 groups=1 sides=2 weight=0.weight bias=0.bias \
--> [8,2,4,4] # 0
+%1 = conv2d(%0) stride=1x1 padding=1x1 dilation=1x1 groups=1 sides=2 over=0x0 weight=0.weight \
+bias=0.bias -> [8,2,4,4] # 0
 %2 = batchnorm2d(%1) eps=1e-05 momentum=0.1 training=yes sides=2 weight=1.weight bias=1.bias \
 running_mean=1.running_mean running_var=1.running_var -> [8,2,4,4] # 1
-%3 = maxpool2d(%2) kernel=2x2 stride=2x2 padding=0x0 dilation=1x1 sides=2 -> [8,2,2,2] # 2
+%3 = maxpool2d(%2) kernel=2x2 stride=2x2 padding=0x0 dilation=1x1 sides=2 ceil=no -> [8,2,2,2] # 2
 %4 = flatten(%3) -> [8,8] # 3
 %5 = dropout(%4) p=0.25 training=yes -> [8,8] # 4
 %6 = linear(%5) weight=5.weight -> [8,3] # 5

@@ -67,14 +67,13 @@ def test_defaults_are_those_of_torch() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: nn.MaxPool2d(2, ceil_mode=True), "ceil_mode=True is not available; pad"),
-        (lambda: nn.AvgPool2d(2, ceil_mode=True), "ceil_mode=True is not available"),
+        (lambda: nn.MaxPool2d(2, ceil_mode=None), "ceil_mode needs True or False"),
         (lambda: nn.MaxPool2d(2, return_indices=True), "use False"),
-        (lambda: nn.AvgPool2d(2, divisor_override=3), "use None"),
+        (lambda: nn.AvgPool2d(2, divisor_override=0), "divisor_override needs an integer from 1"),
         (lambda: nn.MaxPool2d(16), "pool twice"),
         (lambda: nn.MaxPool2d(2, padding=2), r"use at most \(1, 1\)"),
         (lambda: nn.Conv2d(3, 4, 3, groups=2), "groups=2 must divide in_channels=3"),
-        (lambda: nn.Conv2d(3, 4, 2, padding="same"), "odd kernel"),
+        (lambda: nn.Conv2d(3, 4, 3, 2, padding="same"), "needs stride 1"),
         (lambda: nn.Conv2d(3, 4, 3, padding_mode="circular"), "use 'zeros'"),
         (lambda: nn.Conv2d(3, 4, 0), "kernel_size needs an integer from 1 to"),
         (lambda: nn.Conv2d(3, 4, 3, stride=(1, 2, 3)), r"pair \(height, width\)"),  # type: ignore[arg-type]
@@ -361,7 +360,7 @@ def test_sides_are_refused(layer: nn.Module, shape: tuple[int, ...], message: st
 def test_layers_of_sequences_have_torch_shapes() -> None:
     conv = nn.Conv1d(4, 6, 3, groups=2, padding="same")
     assert conv.weight.shape == (6, 2, 3)
-    assert (conv.kernel_size, conv.stride, conv.padding) == ((3,), (1,), (1,))
+    assert (conv.kernel_size, conv.stride, conv.padding) == ((3,), (1,), "same")
     net = nn.Sequential(conv, nn.BatchNorm1d(6), nn.MaxPool1d(2), nn.AdaptiveAvgPool1d(1))
     graph = nn.trace(net, (4, 10), 2)
     shapes = [node.shape for node in graph.nodes]

@@ -1,0 +1,63 @@
+"""The activation with a trained slope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import ClassVar
+
+from armtrain.errors import ShapeError
+from armtrain.limits import MAX_FLOAT
+from armtrain.nn.arguments import Rule, positive, refuse_unlike
+from armtrain.nn.module import Module
+from armtrain.nn.parameter import Parameter, constant
+from armtrain.nn.tensor import Tensor
+from armtrain.values import real
+
+__all__ = ["PReLU"]
+
+
+class PReLU(Module):
+    """x where it is positive, `weight` x elsewhere.
+
+    Parameters
+    ----------
+    num_parameters : int
+        1, or one slope for each channel (dimension 1).
+    init : float
+        Slope at the start.
+    """
+
+    num_parameters: int
+    init: float
+    _rules: ClassVar[Mapping[str, Rule]] = {
+        "num_parameters": positive,
+        "init": partial(real, low=-MAX_FLOAT, high=MAX_FLOAT),
+    }
+
+    def __init__(self, num_parameters: int = 1, init: float = 0.25) -> None:
+        super().__init__()
+        self._set(num_parameters=num_parameters, init=init)
+        self.weight = Parameter((self.num_parameters,), constant(self.init))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a value of the input's shape."""
+        count = self.num_parameters
+        refuse_unlike(f"PReLU({count})", "a weight", self.weight, (count,))
+        if count not in (1, x.shape[1]):
+            raise ShapeError(
+                f"PReLU({count}) needs {count} channels, its input has shape {x.shape}; "
+                f"write nn.PReLU({x.shape[1]}) or nn.PReLU()"
+            )
+        above = x.relu()
+        below = x - above  # 0 where x is positive: exact, and the slope at 0 is torch's
+        if count == 1 or x.ndim == 2:
+            return above + below * self.weight
+        last = x.ndim - 1
+        to_last = (0, *range(2, x.ndim), 1)
+        back = (0, last, *range(1, last))
+        return above + (below.permute(to_last) * self.weight).permute(back)
+
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return f"num_parameters={self.num_parameters}"

@@ -1,0 +1,57 @@
+"""Cases of layers on images and sequences: windows with uneven ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from armtrain import nn
+from tests.ops.case import CLASSES, Case
+
+__all__ = ["IMAGES", "image"]
+
+
+def image(features: int, layers: Callable[[], list[Any]], **more: Any) -> Case:
+    """Return a case: a layer with weights, `layers` on 4x6x7, and a classifier of `features`.
+
+    The first layer makes sure that `layers` pass a gradient on.
+    """
+
+    def build() -> Any:
+        head = [nn.Flatten(), nn.Linear(features, CLASSES)]
+        return nn.Sequential(nn.Conv2d(2, 4, 1), nn.Tanh(), *layers(), *head)
+
+    return Case(build, (2, 6, 7), **more)
+
+
+def sequence(features: int, layers: Callable[[], list[Any]]) -> Case:
+    """Return the same with `layers` on 4x7."""
+
+    def build() -> Any:
+        head = [nn.Flatten(), nn.Linear(features, CLASSES)]
+        return nn.Sequential(nn.Conv1d(2, 4, 1), nn.Tanh(), *layers(), *head)
+
+    return Case(build, (2, 7))
+
+
+IMAGES = {
+    "conv_same": image(252, lambda: [nn.Conv2d(4, 6, 3, padding="same")]),
+    "conv_same_even": image(
+        252, lambda: [nn.Conv2d(4, 6, (2, 4), padding="same", dilation=(3, 1))]
+    ),
+    "conv_same_depthwise": image(168, lambda: [nn.Conv2d(4, 4, 2, padding="same", groups=4)]),
+    "conv1d_same_even": sequence(42, lambda: [nn.Conv1d(4, 6, 4, padding="same")]),
+    "maxpool_ceil": image(48, lambda: [nn.MaxPool2d(2, ceil_mode=True)]),
+    "maxpool1d_ceil": sequence(12, lambda: [nn.MaxPool1d(3, ceil_mode=True)]),
+    "avgpool_ceil": image(64, lambda: [nn.AvgPool2d(3, 2, 1, ceil_mode=True)]),
+    "avgpool_ceil_without_padding": image(
+        24, lambda: [nn.AvgPool2d(3, (3, 4), 1, ceil_mode=True, count_include_pad=False)]
+    ),
+    "avgpool_divisor": image(
+        64, lambda: [nn.AvgPool2d(3, 2, 1, ceil_mode=True, divisor_override=5)]
+    ),
+    "avgpool1d_ceil": sequence(12, lambda: [nn.AvgPool1d(3, ceil_mode=True)]),
+    "prelu": image(168, lambda: [nn.PReLU()]),
+    "prelu_channels": image(168, lambda: [nn.PReLU(4, init=0.4)]),
+    "prelu_sequence": sequence(28, lambda: [nn.PReLU(4)]),
+}
