@@ -50,6 +50,8 @@ from armtrain.nn.pool import (
     MaxPool1d,
     MaxPool2d,
 )
+from armtrain.nn.recurrent import GRU, LSTM, RNN
+from armtrain.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
@@ -58,6 +60,9 @@ from armtrain.nn.trace import trace
 __all__ = [
     "ELU",
     "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -72,12 +77,14 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "GRUCell",
     "Hardsigmoid",
     "Hardswish",
     "HuberLoss",
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LeakyReLU",
     "Linear",
     "LogSoftmax",
@@ -90,6 +97,7 @@ __all__ = [
     "ModuleList",
     "NLLLoss",
     "Parameter",
+    "RNNCell",
     "ReLU",
     "ReLU6",
     "Sequential",

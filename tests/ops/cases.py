@@ -17,6 +17,7 @@ from tests.golden.activations import ACTIVATIONS, make_activation
 from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.case import CLASSES, Case
 from tests.ops.movement_cases import MOVEMENT
+from tests.ops.recurrent_cases import RECURRENT
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
 
@@ -322,6 +323,7 @@ CASES: dict[str, Case] = {
     **_OTHERS,
     **MOVEMENT,
     **ARITHMETIC,
+    **RECURRENT,
     **_LOSSES,
     **_TRAINING,
 }
