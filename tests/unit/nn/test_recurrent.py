@@ -103,3 +103,17 @@ class Called(nn.Module):
 def test_values_are_refused(layer: Any, call: Any, words: str) -> None:
     with pytest.raises(at.ShapeError, match=words):
         nn.trace(Called(layer, call), (5, 4), 2)
+
+
+def test_gradients_of_shared_weights_do_not_wait_for_each_other() -> None:
+    steps, hidden = 40, 64
+    net = Called(nn.RNN(2, hidden, batch_first=True), lambda layer, x: layer(x)[1])
+    plan = at.plan(
+        net,
+        input_shape=(steps, 2),
+        batch_size=1,
+        loss=nn.MSELoss(),
+        optimizer=optim.SGD(lr=0.1),
+        threads=1,
+    )
+    assert plan.arena_bytes - plan.workspace_bytes < steps // 4 * 4 * hidden**2
