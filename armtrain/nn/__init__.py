@@ -51,6 +51,8 @@ from armtrain.nn.pool import (
     MaxPool2d,
 )
 from armtrain.nn.prelu import PReLU
+from armtrain.nn.recurrent import GRU, LSTM, RNN
+from armtrain.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
 from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
 from armtrain.nn.softmax import LogSoftmax, Softmax
@@ -60,6 +62,9 @@ from armtrain.nn.trace import trace
 __all__ = [
     "ELU",
     "GELU",
+    "GRU",
+    "LSTM",
+    "RNN",
     "SELU",
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -74,6 +79,7 @@ __all__ = [
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
+    "GRUCell",
     "GroupNorm",
     "Hardsigmoid",
     "Hardswish",
@@ -81,6 +87,7 @@ __all__ = [
     "Identity",
     "KLDivLoss",
     "L1Loss",
+    "LSTMCell",
     "LayerNorm",
     "LeakyReLU",
     "Linear",
@@ -96,6 +103,7 @@ __all__ = [
     "PReLU",
     "Parameter",
     "RMSNorm",
+    "RNNCell",
     "ReLU",
     "ReLU6",
     "Sequential",

@@ -7,6 +7,7 @@ sums never depend on scheduling. The same holds for parameters that several laye
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -56,12 +57,11 @@ class Backward:
         self.group = LayerGradients()
         self._uses = fwd.graph.consumers()
         self._trained = {p.name for p in fwd.graph.params if p.trained}
-        self._param_uses: dict[str, list[int]] = {}
-        for node in fwd.graph.nodes:
-            for _, name in node.params:
-                self._param_uses.setdefault(name, []).append(node.id)
+        self._param_uses = Counter(name for node in fwd.graph.nodes for _, name in node.params)
+        self._shared = {name for name, uses in self._param_uses.items() if uses > 1}
         self._contributions: dict[int, dict[Use, tuple[TensorId, Region | None]]] = {}
-        self._param_parts: dict[str, dict[int, TensorId]] = {}
+        self._param_parts: dict[str, TensorId] = {}
+        self._param_sums: dict[str, TensorId] = {}
         self._gradients = {fwd.graph.output: output_gradient}
 
     def visit(self, node: Node) -> LayerGradients:
@@ -163,9 +163,8 @@ class Backward:
             return None
         param = node.param(slot)
         assert param is not None
-        several = len(self._param_uses[param]) > 1
-        tensor = self._param_tensor(param, f"@{node.name}" if several else "")
-        self._param_parts.setdefault(param, {})[node.id] = tensor
+        tensor = self._param_tensor(param, f"@{node.name}" if param in self._shared else "")
+        self._param_parts[param] = tensor
         return tensor
 
     def _param_tensor(self, param: str, suffix: str) -> TensorId:
@@ -175,21 +174,27 @@ class Backward:
         return self.fwd.emitter.tensor(name, Role.GRADIENT, like.dims, layout=like.layout)
 
     def finish_params(self, node: Node) -> None:
-        """Add up the gradients of parameters that have all their contributions."""
+        """Add each contribution of a node to its parameters' gradients as it is made.
+
+        Nodes are visited last to first, whatever else is scheduled, so the sum has one order; of
+        a weight that many steps share, no more than the sum and one contribution are there.
+        """
         for _, param in node.params:
-            parts = self._param_parts.get(param, {})
-            uses = self._param_uses[param]
-            if param not in self._trained or len(parts) < len(uses):
+            part = self._param_parts.pop(param, None)
+            if part is None:
                 continue
-            total = parts[uses[0]]
-            for use in uses[1:]:
+            total = self._param_sums.get(param)
+            if total is not None:
                 result = self._param_tensor(param, "")
                 step = self.fwd.emitter.step(
-                    OpCode.ADD, self.place(node, "CG"), a=total, b=parts[use], y=result
+                    OpCode.ADD, self.place(node, "CG"), a=total, b=part, y=result
                 )
                 self.group.gradient.append(step)
-                total = result
-            self.group.complete.append((param, total))
+                part = result
+            self._param_sums[param] = part
+            self._param_uses[param] -= 1
+            if not self._param_uses[param]:
+                self.group.complete.append((param, part))
 
     def one_step(self, node: Node, op: OpCode, attrs: Any = None, **slots: Any) -> None:
         """Append the one step of a layer without parameters."""

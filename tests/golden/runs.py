@@ -37,6 +37,7 @@ _LENET, _RESNET = ("lenet5", (1, 28, 28), 16), ("small_resnet", (3, 8, 8), 16)
 _MLP, _MOBILE = ("mlp", (24,), 16), ("mobile", (3, 8, 8), 16)
 _SERIES = ("series", (4, 24), 16)
 _TRANSFORMER = ("transformer", (6, 8), 16)
+_LSTM, _GRU = ("lstm", (5, 6), 16), ("gru", (5, 6), 16)
 _MOMENTUM = {"lr": 0.05, "momentum": 0.9}
 _NESTEROV = {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 1e-3}
 _CENTERED = {"lr": 1e-3, "centered": True, "momentum": 0.9, "weight_decay": 1e-3}
@@ -70,6 +71,12 @@ RUNS: dict[str, Run] = {
     "transformer_adamw": Run(
         *_TRANSFORMER, "AdamW", {"lr": 1e-3, "eps": 1e-4, "weight_decay": 0.1}
     ),
+    "lstm_sgd_momentum": Run(*_LSTM, "SGD", _MOMENTUM),
+    "lstm_adam": Run(*_LSTM, "Adam", {"lr": 3e-3}),
+    "lstm_adamw": Run(*_LSTM, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
+    "gru_sgd_momentum": Run(*_GRU, "SGD", _MOMENTUM),
+    "gru_adam": Run(*_GRU, "Adam", {"lr": 3e-3}),
+    "gru_adamw": Run(*_GRU, "AdamW", {"lr": 3e-3, "weight_decay": 0.1}),
 }
 
 
@@ -189,7 +196,29 @@ def transformer(nn: Any) -> Any:
     )
 
 
+def recurrent(nn: Any, kind: str, values: int) -> Any:
+    """Return two layers in both directions, and a classifier of the last states."""
+
+    class Net(nn.Module):  # type: ignore[misc]
+        """Outputs of the last place, and the last states of the last layer."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = getattr(nn, kind)(6, 8, 2, batch_first=True, bidirectional=True)
+            self.output, self.state = nn.Linear(16, CLASSES), nn.Linear(8, CLASSES)
+
+        def forward(self, x: Any) -> Any:
+            """Return logits."""
+            output, states = self.layers(x)
+            last = states[-1] if values == 1 else states[1]
+            return self.output(output[:, 2]) + self.state(last[-1] if values == 2 else last)
+
+    return Net()
+
+
 MODELS = {
+    "gru": lambda nn: recurrent(nn, "GRU", 1),
+    "lstm": lambda nn: recurrent(nn, "LSTM", 2),
     "lenet5": lenet5,
     "small_resnet": small_resnet,
     "mlp": mlp,

@@ -19,6 +19,7 @@ from tests.ops.case import CLASSES, Case
 from tests.ops.image_cases import IMAGES, image
 from tests.ops.movement_cases import MOVEMENT
 from tests.ops.norm_cases import SAMPLE_NORMS
+from tests.ops.recurrent_cases import RECURRENT
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
 
@@ -313,6 +314,7 @@ CASES: dict[str, Case] = {
     **_OTHERS,
     **MOVEMENT,
     **ARITHMETIC,
+    **RECURRENT,
     **_LOSSES,
     **_TRAINING,
 }
