@@ -112,8 +112,8 @@ def fit_options(
     resume: Any,
     log: Any,
     schedule: Any,
-    augment: Any,
-    callbacks: Any,
+    augment: Any = None,
+    callbacks: Any = None,
 ) -> FitOptions:
     """Return the checked options of one run.
 
