@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 __all__ = [
     "Parser",
     "UsageExit",
+    "describe_augment",
     "describe_data",
     "describe_losses",
     "describe_models",
@@ -106,6 +107,15 @@ def describe_schedules() -> str:
         "multiplied; time counts epochs, with interval=step steps (one_cycle's own); defaults are"
     )
     return _table(title, schedule_options())
+
+
+def describe_augment() -> str:
+    """Return what --augment may be."""
+    from armtrain.data.augment import FORMS
+
+    return _table(
+        "--augment WORD,..., of images (C, H, W) and signals (C, L); rows take noise", FORMS
+    )
 
 
 def describe_data() -> str:

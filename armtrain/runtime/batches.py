@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.data import Expected, Source
+from armtrain.data.preflight import Scratch, preflight
 from armtrain.errors import NonFiniteError
 from armtrain.process import check_process
 from armtrain.runtime.history import Evaluation
@@ -19,7 +20,7 @@ from armtrain.runtime.history import Evaluation
 if TYPE_CHECKING:
     from armtrain._engine import Engine
 
-__all__ = ["Buffers", "evaluate_source", "predict_source", "with_row"]
+__all__ = ["Buffers", "evaluate_source", "look_at", "predict_source", "with_row"]
 
 
 class Buffers:
@@ -110,6 +111,15 @@ def with_row(
                 f"element {element}; repair or leave out that sample ({where})"
             )
     return NonFiniteError(f"{error} ({where})")
+
+
+def look_at(
+    buffers: Buffers, source: Source, expected: Expected, role: str, ignored_label: int
+) -> tuple[str, ...]:
+    """Return what `preflight` remarks on data; the buffers take a batch at a time."""
+    with buffers.turn:
+        scratch = Scratch(buffers.rows, buffers.x, buffers.target)
+        return preflight(source, expected, scratch, role, ignored_label)
 
 
 def evaluate_source(

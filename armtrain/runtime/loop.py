@@ -11,14 +11,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from armtrain.data import Source
+from armtrain.data.augment import Augment
 from armtrain.errors import NonFiniteError
 from armtrain.optim.lr_scheduler import LRScheduler
+from armtrain.runtime.augmenting import Augmentation
 from armtrain.runtime.batches import Buffers, evaluate_source, with_row
+from armtrain.runtime.callbacks import CallbackError, Callbacks
 from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
 from armtrain.runtime.history import EpochRecord, Evaluation, History
@@ -48,6 +51,8 @@ class FitOptions:
     resume: bool = False
     log: str | os.PathLike[str] | None = None
     schedule: tuple[LRScheduler, ...] = ()
+    augment: Augment | None = None
+    callbacks: Callbacks = field(default_factory=Callbacks)
 
 
 class TrainingLoop:
@@ -64,6 +69,7 @@ class TrainingLoop:
         seed: int,
         labels: bool,
         progress: Progress,
+        augmentation: Augmentation | None = None,
     ) -> None:
         """Keep what every run of a trainer shares."""
         self._engine = engine
@@ -74,6 +80,7 @@ class TrainingLoop:
         self._seed = seed
         self._labels = labels
         self._progress = progress
+        self._augmentation = augmentation
         info = engine.info()
         self._level = str(info["kernel_level"])
         self._arena_bytes = int(info["arena_bytes"])
@@ -102,6 +109,7 @@ class TrainingLoop:
         records: list[EpochRecord] = []
         with opened as log, StopGuard() as guard:
             try:
+                options.callbacks.call("on_train_begin", epochs=target, samples=train.count)
                 while state.epoch < target:
                     record = self._epoch(state, train, validation, target, options, guard)
                     if record is None:
@@ -112,9 +120,14 @@ class TrainingLoop:
                         log.write(record)
                     self._progress.end(target, record)
                     self._save(state, options)
+                    options.callbacks.call("on_epoch_end", record.epoch, **record.to_json_dict())
                     if guard.requested:
                         self._stop(None, options)
                         break
+                options.callbacks.call("on_train_end", epochs=len(records))
+            except CallbackError as error:
+                self._save(state, options)
+                raise error.with_way(self._way(options)) from error.__cause__
             finally:
                 self._progress.clear()
         return History(tuple(records))
@@ -162,9 +175,10 @@ class TrainingLoop:
         """Train the rest of an epoch and validate; None when stopped before its end."""
         self._seconds, self._trained = 0.0, 0
         self._progress.begin(state.epoch + 1, target, train.count, state.position)
+        options.callbacks.call("on_epoch_begin", state.epoch + 1, position=state.position)
         while state.position < train.count:
             self._set_rate(state, options.schedule)
-            self._step(state, train)
+            self._step(state, train, options.callbacks)
             unfinished = state.position < train.count
             if unfinished and guard.requested:
                 return None
@@ -202,7 +216,7 @@ class TrainingLoop:
         state.learning_rate_scale = scale
         state.put(self._engine)
 
-    def _step(self, state: RunState, train: Source) -> None:
+    def _step(self, state: RunState, train: Source, callbacks: Callbacks) -> None:
         """Train the next batch and account for it."""
         began = monotonic()
         buffers = self._buffers
@@ -211,6 +225,8 @@ class TrainingLoop:
         with buffers.turn:
             self._shuffle(self._seed, state.epoch, train.count, state.position, rows)
             buffers.load(train, n)
+            if self._augmentation is not None:
+                self._augmentation.change(state.epoch, rows, buffers.x[:n])
             try:
                 loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
             except NonFiniteError as error:
@@ -226,6 +242,9 @@ class TrainingLoop:
         self._trained += n
         self._seconds += monotonic() - began
         self._progress.step(n, loss)
+        if callbacks:
+            step = self._engine.get_state()["step"]
+            callbacks.call("on_step_end", step, loss=loss, samples=n)
 
     def _record(self, state: RunState, result: Evaluation | None) -> EpochRecord:
         """Return the epoch's line."""
@@ -255,9 +274,11 @@ class TrainingLoop:
         if state is not None:
             state.put(self._engine)
             self._save(state, options)
+        self._progress.note(f"stopped; {self._way(options)}")
+
+    def _way(self, options: FitOptions) -> str:
+        """Say how a run that ended early goes on."""
         if options.checkpoint is None:
-            self._progress.note("stopped; without a checkpoint directory the run is not saved")
-        else:
-            where = os.fspath(options.checkpoint)
-            way = words_of(self._progress)["resume"]
-            self._progress.note(f"stopped; a checkpoint is in {where}, continue with {way}")
+            return "without a checkpoint directory the run is not saved"
+        way = words_of(self._progress)["resume"]
+        return f"a checkpoint is in {os.fspath(options.checkpoint)}, continue with {way}"

@@ -13,7 +13,7 @@ from armtrain.process import check_process
 
 cimport cython
 from c_api cimport *
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from posix.unistd cimport getpid, pid_t
 
 include "buffers.pxi"
@@ -298,4 +298,5 @@ def shuffle(seed, epoch, count, first, out):
             rows[i] = art_shuffle(key, round_, total, start + i)
 
 
+include "augment.pxi"
 include "machine.pxi"

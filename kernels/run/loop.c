@@ -179,6 +179,7 @@ static art_status name_batch(const run_loop *l, art_status status, uint64_t posi
 }
 
 static art_status put_batch(run_loop *l, uint32_t n, art_error *err) {
+    l->train.augment.epoch = l->state.epoch;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t row =
             art_shuffle(l->options->seed, l->state.epoch, l->train.count, l->state.position + i);
