@@ -119,6 +119,11 @@ class Engine:
     def set_state(self, state: Mapping[str, Any] | None = None, **fields: float) -> None:
         """Replace the given fields of the state."""
 
+    def set_augment(
+        self, *, flip: bool = False, shift: int = 0, crop: int = 0, noise: float = 0.0
+    ) -> None:
+        """Say what the run does to training inputs: checkpoints name it, and loading compares."""
+
     def random_sample(self, seed: int, index: int, x: _Array, target: _Array) -> None:
         """Write sample `index` of `random:` data: x in [0, 1) and a label or float target."""
 

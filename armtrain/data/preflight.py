@@ -136,7 +136,7 @@ def preflight(
     NonFiniteError
         An input or target is not finite.
     DataError
-        A label is none of the plan's classes, or all are the ignored one.
+        A label is none of the plan's classes.
     """
     if getattr(source, "trusted", False):
         return ()
@@ -147,7 +147,7 @@ def preflight(
     if not expected.n_classes:
         remarks += target_remarks(found.y.low, found.y.high, found.count, same=found.y.same)
     else:
-        remarks += _class_remarks(_counted(source.name, found, ignored_label), found.count, role)
+        remarks += _class_remarks(found, role, ignored_label)
     return tuple(f"{role} data: {remark}" for remark in remarks)
 
 
@@ -206,28 +206,17 @@ def target_remarks(low: float, high: float, count: int, *, same: bool) -> Iterat
         )
 
 
-def _counted(name: str, found: _Found, ignored_label: int) -> dict[int, int]:
-    """Return the samples of every class that counts.
-
-    Raises
-    ------
-    DataError
-        No sample counts, so that no batch has a mean loss.
-    """
-    counts = {k: n for k, n in enumerate(found.classes.tolist()) if k != ignored_label}
-    if not any(counts.values()):
-        raise DataError(
-            f"{name}:y: all {found.count} samples have the ignored label {ignored_label}, so that "
-            "there is no mean loss: give samples of other classes, or ignore another one "
-            "(nothing was trained)"
-        )
-    return counts
-
-
-def _class_remarks(counts: dict[int, int], count: int, role: str) -> Iterator[str]:
+def _class_remarks(found: _Found, role: str, ignored_label: int) -> Iterator[str]:
     """Say what is unusual about labels."""
+    counts = {k: n for k, n in enumerate(found.classes.tolist()) if k != ignored_label}
     used = {k: n for k, n in counts.items() if n}
-    if len(used) == 1 and count > 1:
+    if not used:
+        yield (
+            f"all {found.count} samples have the ignored label {ignored_label}: there is nothing "
+            "to learn from"
+        )
+        return
+    if len(used) == 1 and found.count > 1:
         yield f"all samples are of class {next(iter(used))}: a classifier needs two or more"
         return
     if role != ROLES[0]:

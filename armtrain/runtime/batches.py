@@ -77,6 +77,10 @@ class Buffers:
         self.load(source, n, targets=targets)
         return n
 
+    def counted(self, n: int, ignored: int | None) -> int:
+        """Return how many of the first `n` targets are not the ignored label, if there is one."""
+        return n if ignored is None else n - int((self.target[:n] == ignored).sum())
+
     def batch_number(self, position: int) -> int:
         """Return which batch, counted from 1, holds the sample at `position`."""
         return position // self.batch_size + 1
@@ -127,10 +131,10 @@ def evaluate_source(
 ) -> Evaluation | None:
     """Return mean loss and accuracy over all samples; None when `stop()` became true.
 
-    Samples whose label the loss ignores count for neither.
+    Samples whose label the loss ignores count for neither; where none counts, the loss is 0.
     """
     loss_sum, correct, counted = 0.0, 0, 0
-    ignored = engine.info()["ignored_label"]
+    ignored = engine.info()["ignored_label"] if labels else None
     for first in range(0, source.count, buffers.batch_size):
         with buffers.turn:
             n = buffers.load_from(source, first, targets=True)
@@ -140,14 +144,15 @@ def evaluate_source(
             except NonFiniteError as error:
                 where = f"batch {buffers.batch_number(first)} of the evaluation"
                 raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
-            taking_part = n - int((target == ignored).sum()) if labels else n
+            taking_part = buffers.counted(n, ignored)
         loss_sum += loss * taking_part
         counted += taking_part
         correct += right
         if stop():
             return None
-    accuracy = correct / counted if labels else None
-    return Evaluation(loss_sum / counted, accuracy, source.count, correct)
+    accuracy = correct / counted if labels and counted else None
+    loss = loss_sum / counted if counted else 0.0
+    return Evaluation(loss, accuracy, source.count, correct)
 
 
 def predict_source(

@@ -19,7 +19,8 @@ class EpochRecord:
     kernel_level : str
         Kernels that ran, for example 'vec_avx2'.
     train_loss : float
-        Mean over the samples of the epoch, each loss taken before its step.
+        Mean over the samples of the epoch that the loss does not ignore, 0 without any; each loss
+        taken before its step.
     val_loss, val_accuracy : float or None
         On the validation data after the epoch; the accuracy (0 to 1) for labels only.
     seconds : float
@@ -63,9 +64,9 @@ class Evaluation:
     Attributes
     ----------
     loss : float
-        Mean over samples.
+        Mean over samples that the loss does not ignore, 0 without any.
     accuracy : float or None
-        Share of samples whose largest output is the label; None without labels.
+        Share of them whose largest output is the label; None without labels.
     samples, correct : int
     """
 

@@ -3,7 +3,7 @@
 `armtrain-run` (kernels/run) runs the same loop. Epoch e trains the samples
 shuffle(seed, e, count, 0), shuffle(seed, e, count, 1), ... in batches of the planned size; the
 last one may be smaller. An epoch's loss is the sum over its batches, in order and in double
-precision, of loss times samples, divided by all samples.
+precision, of loss times samples that count, divided by all of those.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +87,8 @@ class TrainingLoop:
         self._seconds = 0.0
         self._trained = 0
         self._held = -1
+        self._ignored = int(info["ignored_label"]) if labels else None
+        self._skipped = False
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
@@ -135,6 +137,7 @@ class TrainingLoop:
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
         engine, count = self._engine, train.count
+        engine.set_augment(**asdict(options.augment) if options.augment else {})
         if options.checkpoint is not None:
             if not options.resume:
                 refuse_used(options.checkpoint, words_of(self._progress))
@@ -236,22 +239,35 @@ class TrainingLoop:
                 )
                 arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
                 raise with_row(error, train, rows, arrays, where) from error
-        state.loss_sum += loss * n
-        state.loss_samples += n
+            counted = buffers.counted(n, self._ignored)
+        if not counted:
+            self._tell_skipped(state, n)
+        state.loss_sum += loss * counted
+        state.loss_samples += counted
         state.position += n
         self._trained += n
         self._seconds += monotonic() - began
         self._progress.step(n, loss)
-        if callbacks:
+        if callbacks and counted:
             step = self._engine.get_state()["step"]
             callbacks.call("on_step_end", step, loss=loss, samples=n)
+
+    def _tell_skipped(self, state: RunState, n: int) -> None:
+        """Say once that a batch of which no sample counts makes no step."""
+        if not self._skipped:
+            self._progress.note(
+                f"note: all {n} samples of batch {self._buffers.batch_number(state.position)} of "
+                f"epoch {state.epoch + 1} have the ignored label {self._ignored}: no step is made "
+                "for such a batch (told once)"
+            )
+        self._skipped = True
 
     def _record(self, state: RunState, result: Evaluation | None) -> EpochRecord:
         """Return the epoch's line."""
         return EpochRecord(
             epoch=state.epoch + 1,
             kernel_level=self._level,
-            train_loss=state.loss_sum / state.loss_samples,
+            train_loss=state.loss_sum / state.loss_samples if state.loss_samples else 0.0,
             val_loss=result.loss if result else None,
             val_accuracy=result.accuracy if result else None,
             seconds=self._seconds,

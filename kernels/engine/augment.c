@@ -1,5 +1,8 @@
 #include "engine/augment.h"
 
+#include <string.h>
+
+#include "core/crc32.h"
 #include "core/rng.h"
 
 /* Along one dimension: place i of the result is place `base + (i - shift) * window / size` of the
@@ -32,6 +35,16 @@ art_status art_augment_check(const art_augment *what, const uint32_t *shape, uns
                 "possible",
                 what->shift > what->crop ? "shift" : "crop", most, least, least - 1);
     return ART_OK;
+}
+
+void art_engine_set_augment(art_engine *engine, const art_augment *what) {
+    engine->augment_crc32 = 0;
+    if (what != NULL && (what->flip || what->shift > 0 || what->crop > 0 || what->noise > 0.0f)) {
+        uint32_t words[4] = {what->flip, what->shift, what->crop};
+        memcpy(&words[3], &what->noise, sizeof words[3]);
+        uint32_t crc = art_crc32(0, words, sizeof words);
+        engine->augment_crc32 = crc == 0 ? 1 : crc;
+    }
 }
 
 static uint32_t below(uint32_t word, uint32_t n) {
@@ -75,6 +88,19 @@ static void move(const axis *rows, const axis *columns, uint32_t channels, const
     }
 }
 
+/* `first` is the index of the first number. */
+static void add_noise(float deviation, uint64_t seed, uint64_t stream, uint64_t first,
+                      uint64_t elements, float *to) {
+    float pair[2];
+    for (uint64_t i = 0; i < elements; i++) {
+        uint64_t index = first + i;
+        if (i == 0 || (index & 1) == 0) {
+            art_random_normal_pair(seed, stream, index >> 1, pair);
+        }
+        to[i] += deviation * pair[index & 1];
+    }
+}
+
 void art_augment_sample(const art_augment *what, const uint32_t chw[3], uint64_t seed,
                         uint64_t epoch, uint64_t sample, const float *from, float *to) {
     uint32_t word[8];
@@ -86,8 +112,8 @@ void art_augment_sample(const art_augment *what, const uint32_t chw[3], uint64_t
     columns.mirrored = what->flip && (word[0] & 1) != 0;
     move(&rows, &columns, chw[0], from, to);
     uint64_t elements = (uint64_t)chw[0] * chw[1] * chw[2];
-    stream = art_stream_of_name("augment noise") + epoch;
-    for (uint64_t i = 0; what->noise > 0.0f && i < elements; i++) {
-        to[i] += what->noise * art_random_normal(seed, stream, sample * elements + i);
+    if (what->noise > 0.0f) {
+        add_noise(what->noise, seed, art_stream_of_name("augment noise") + epoch, sample * elements,
+                  elements, to);
     }
 }

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "core/status.h"
+#include "engine/engine.h"
 
 enum { ART_AUGMENT_PIXELS = 65535 }; /* most of shift and of crop */
 
@@ -30,6 +31,10 @@ typedef struct art_augment {
  * takes noise alone. Writes channels, height and width. */
 art_status art_augment_check(const art_augment *what, const uint32_t *shape, unsigned ndim,
                              uint32_t chw[3], art_error *err);
+
+/* Tell the engine what the run does to training inputs, NULL: nothing. Its checkpoints say so, and
+ * a resume from one that says something else is noted. */
+void art_engine_set_augment(art_engine *engine, const art_augment *what);
 
 /* Write the changed sample; `from` and `to` are (C, H, W), row-major, and do not overlap. */
 void art_augment_sample(const art_augment *what, const uint32_t chw[3], uint64_t seed,

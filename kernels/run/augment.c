@@ -95,8 +95,7 @@ bool run_parse_augment(const char *text, run_augment *augment, char *why, unsign
     return true;
 }
 
-art_status run_augment_open(run_augment *a, const art_engine *engine, uint64_t seed,
-                            art_error *err) {
+art_status run_augment_open(run_augment *a, art_engine *engine, uint64_t seed, art_error *err) {
     const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
     if (!a->given || io->input == ART_PLAN_NONE) {
         return ART_OK;
@@ -105,6 +104,7 @@ art_status run_augment_open(run_augment *a, const art_engine *engine, uint64_t s
     art_info info;
     art_engine_info(engine, &info);
     ART_TRY(art_augment_check(&a->what, input->shape + 1, input->shape_ndim - 1u, a->chw, err));
+    art_engine_set_augment(engine, &a->what);
     size_t elements = (size_t)info.input_elements;
     a->plain = malloc(2 * elements * sizeof(float));
     ART_FAIL_IF(a->plain == NULL, err, ART_MEMORY_MAP,

@@ -18,8 +18,8 @@ typedef struct run_augment {
  * none. */
 bool run_parse_augment(const char *text, run_augment *augment, char *why, unsigned why_bytes);
 
-/* Check it against the plan and take memory for a sample. */
-art_status run_augment_open(run_augment *augment, const art_engine *engine, uint64_t seed,
+/* Check it against the plan, tell the engine, and take memory for a sample. */
+art_status run_augment_open(run_augment *augment, art_engine *engine, uint64_t seed,
                             art_error *err);
 
 #endif

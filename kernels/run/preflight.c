@@ -167,6 +167,13 @@ static void tell_empty(const run_options *o, const char *role, const census *c, 
 
 static void tell_classes(const run_options *o, const char *role, const census *c, uint64_t count,
                          int32_t ignored, bool training) {
+    if (c->used == 0) {
+        run_note(o,
+                 "warning: %s data: all %llu samples have the ignored label %d: there is nothing "
+                 "to learn from",
+                 role, (unsigned long long)count, ignored);
+        return;
+    }
     if (c->used == 1 && count > 1) {
         run_note(o, "warning: %s data: all samples are of class %u: a classifier needs two or more",
                  role, c->most);
@@ -194,15 +201,6 @@ static art_status look_at_labels(const run_source *s, const run_options *o, cons
     art_status status = count_labels(&s->y, &c, err);
     if (status == ART_OK) {
         find_extremes(&c, info->ignored_label);
-    }
-    if (status == ART_OK && c.used == 0) {
-        status = art_fail(err, ART_DATA, __FILE__, __LINE__,
-                          "%s: all %llu samples have the ignored label %d, so that there is no "
-                          "mean loss: give samples of other classes, or ignore another one "
-                          "(nothing was trained)",
-                          s->y.name, (unsigned long long)s->count, info->ignored_label);
-    }
-    if (status == ART_OK) {
         tell_classes(o, role, &c, s->count, info->ignored_label, training);
     }
     free(c.of);

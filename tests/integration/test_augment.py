@@ -147,6 +147,48 @@ def test_both_front_ends_and_a_resumed_run_give_the_same_bits(
     assert trained(tmp_path, data, 3) != whole
 
 
+@pytest.mark.parametrize("front", ["run", "python"])
+@pytest.mark.parametrize(
+    ("first", "then", "said"),
+    [
+        ("flip,shift=1", "shift=1,flip", None),
+        (None, "shift=0", None),
+        ("shift=1", "shift=2", "under other random changes"),
+        ("noise=0.5", "noise=0.25", "under other random changes"),
+        (
+            "flip",
+            None,
+            "under some random changes of the training inputs (augmentation), this run has none",
+        ),
+        (
+            None,
+            "crop=1",
+            "under no random changes of the training inputs (augmentation), this run has some",
+        ),
+    ],
+)
+def test_a_resume_under_other_changes_is_told(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    front: str,
+    first: str | None,
+    then: str | None,
+    said: str | None,
+) -> None:
+    args = [make_plan(tmp_path), "--data", "random:samples=8", "--checkpoint", f"{tmp_path}/c"]
+    heard = ""
+    for epochs, text in (("1", first), ("2", then)):
+        words = [*args, "--epochs", epochs, "--resume"]
+        words += [] if text is None else ["--augment", text]
+        if front == "python":
+            assert main(["train", *words]) == 0
+            heard = "".join(capsys.readouterr())
+        else:
+            done = subprocess.run([str(RUN), *words], capture_output=True, text=True, check=True)
+            heard = done.stdout + done.stderr
+    assert (said in heard) if said else ("(augmentation)" not in heard)
+
+
 def test_in_the_middle_of_an_epoch_too(tmp_path: Path) -> None:
     data = "random:samples=21,seed=3"
     whole = trained(tmp_path, data, 2, augment=TEXTS[-1])

@@ -118,8 +118,10 @@ def test_classes() -> None:
 def test_an_ignored_class_is_no_class() -> None:
     y = np.array([0] * 10 + [1] * 10 + [2])
     assert look(inputs(21), y, n_classes=3, ignored=2) == ()
-    with pytest.raises(DataError, match="arrays:y: all 5 samples have the ignored label 1"):
-        look(inputs(5), [1] * 5, n_classes=3, ignored=1)
+    assert (
+        "all 5 samples have the ignored label 1"
+        in look(inputs(5), [1] * 5, n_classes=3, ignored=1)[0]
+    )
 
 
 def test_labels_of_a_source_with_a_careless_check_are_refused() -> None:
