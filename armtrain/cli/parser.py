@@ -13,6 +13,7 @@ __all__ = [
     "describe_augment",
     "describe_data",
     "describe_losses",
+    "describe_metrics",
     "describe_models",
     "describe_optimizers",
     "describe_schedules",
@@ -127,3 +128,10 @@ def describe_data() -> str:
         rows = ((f"{name}=", option.help) for name, option in options.items())
         tables.append(_table(f"options of {kind}:, as in {kind}:PATH?bad=skip", rows))
     return "\n\n".join(tables)
+
+
+def describe_metrics() -> str:
+    """Return what --metrics may name."""
+    from armtrain.runtime.metrics import FORMS
+
+    return _table("--metrics NAME,...", FORMS)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from armtrain.data.preflight import Scratch, preflight
 from armtrain.errors import NonFiniteError
 from armtrain.process import check_process
 from armtrain.runtime.history import Evaluation
+from armtrain.runtime.metrics import Metric
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
@@ -127,24 +129,38 @@ def look_at(
 
 
 def evaluate_source(
-    engine: Engine, buffers: Buffers, source: Source, *, labels: bool, stop: Callable[[], bool]
+    engine: Engine,
+    buffers: Buffers,
+    source: Source,
+    *,
+    labels: bool,
+    stop: Callable[[], bool] = lambda: False,
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
+    shape: tuple[int, ...] = (),
 ) -> Evaluation | None:
     """Return mean loss and accuracy over all samples; None when `stop()` became true.
 
-    Samples whose label the loss ignores count for neither; where none counts, the loss is 0.
+    Samples whose label the loss ignores count for neither; where none counts, the loss is 0. With
+    metrics every batch is predicted too, outputs of `shape` for one sample: the loss may have
+    overwritten those of the evaluation.
     """
     loss_sum, correct, counted = 0.0, 0, 0
     ignored = engine.info()["ignored_label"] if labels else None
+    out = np.zeros((buffers.batch_size if metrics else 0, *shape), np.float32)
     for first in range(0, source.count, buffers.batch_size):
         with buffers.turn:
             n = buffers.load_from(source, first, targets=True)
             x, target, rows = buffers.x[:n], buffers.target[:n], buffers.rows[:n]
             try:
                 loss, right = engine.evaluate_step(x, target, n)
+                if metrics:
+                    engine.predict_step(x, n, out[:n])
             except NonFiniteError as error:
                 where = f"batch {buffers.batch_number(first)} of the evaluation"
                 raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
             taking_part = buffers.counted(n, ignored)
+            for metric in metrics.values():
+                metric.add(out[:n], target)
         loss_sum += loss * taking_part
         counted += taking_part
         correct += right
@@ -152,7 +168,8 @@ def evaluate_source(
             return None
     accuracy = correct / counted if labels and counted else None
     loss = loss_sum / counted if counted else 0.0
-    return Evaluation(loss, accuracy, source.count, correct)
+    figures = {name: metric.value() for name, metric in metrics.items()}
+    return Evaluation(loss, accuracy, source.count, correct, figures)
 
 
 def predict_source(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 __all__ = ["EpochRecord", "Evaluation", "History"]
 
@@ -68,12 +69,16 @@ class Evaluation:
     accuracy : float or None
         Share of them whose largest output is the label; None without labels.
     samples, correct : int
+    metrics : dict
+        What `evaluate(metrics=...)` asked for, by name: numbers, and for 'confusion' rows of
+        counts, one row for each label and one column for each predicted class.
     """
 
     loss: float
     accuracy: float | None
     samples: int
     correct: int
+    metrics: dict[str, Any] = field(default_factory=dict)
 
 
 _HEADING = f"{'epoch':>5}  {'train loss':>10}  {'val loss':>10}  {'accuracy':>9}  {'seconds':>8}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NoReturn
 
@@ -14,15 +14,16 @@ from armtrain.data import Source
 from armtrain.data.about import About
 from armtrain.data.preflight import ROLES
 from armtrain.data.spec import Data
-from armtrain.errors import ArmtrainError, EngineError, NonFiniteError, ShapeError
+from armtrain.errors import EngineError, NonFiniteError, ShapeError
 from armtrain.files import read_regular
 from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.arguments import checked_state, fit_options, level_of, path_of, progress_of
 from armtrain.runtime.augmenting import augmentation_of
-from armtrain.runtime.batches import Buffers, evaluate_source, look_at, predict_source, with_row
+from armtrain.runtime.batches import Buffers, look_at, predict_source, with_row
 from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_of, output_shape
+from armtrain.runtime.evaluation import evaluate_all
 from armtrain.runtime.history import Evaluation, History
 from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
@@ -261,21 +262,20 @@ class Trainer:
             for remark in look_at(self._buffers, source, self._expected, role, ignored):
                 shown.note(f"warning: {remark}")
 
-    def evaluate(self, data: Data) -> Evaluation:
-        """Return mean loss and accuracy over data; nothing is trained."""
+    def evaluate(self, data: Data, *, metrics: str | Iterable[str] = ()) -> Evaluation:
+        """Return mean loss and accuracy over data; nothing is trained.
+
+        Parameters
+        ----------
+        data : str, (x, y) or Source
+        metrics : str or iterable of str
+            Further figures: 'top5' or another number, 'confusion', 'mae'; they cost a prediction.
+        """
         with ExitStack() as stack:
             source = stack.enter_context(self._opened(data, True, self._about))
-            take_room(engine_module(), self.plan.batch_size, source)
-            result = evaluate_source(
-                self._engine,
-                self._buffers,
-                source,
-                labels=bool(self._expected.n_classes),
-                stop=lambda: False,
+            return evaluate_all(
+                self._engine, self._buffers, source, self.plan, self._expected, metrics
             )
-        if result is None:
-            raise ArmtrainError("the evaluation was stopped")
-        return result
 
     def predict(self, x: Data) -> NDArray[np.float32]:
         """Return the network's outputs, shape (n, *output_shape), for any number of samples.
