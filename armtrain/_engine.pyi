@@ -119,6 +119,11 @@ class Engine:
     def set_state(self, state: Mapping[str, Any] | None = None, **fields: float) -> None:
         """Replace the given fields of the state."""
 
+    def set_augment(
+        self, *, flip: bool = False, shift: int = 0, crop: int = 0, noise: float = 0.0
+    ) -> None:
+        """Say what the run does to training inputs: checkpoints name it, and loading compares."""
+
     def random_sample(self, seed: int, index: int, x: _Array, target: _Array) -> None:
         """Write sample `index` of `random:` data: x in [0, 1) and a label or float target."""
 
@@ -134,6 +139,31 @@ def schedule_scale(
 
 def shuffle(seed: int, epoch: int, count: int, first: int, out: _Array) -> None:
     """Write the sample indices (uint64) at positions `first` on of an epoch into `out`."""
+
+@final
+class Augmenter:
+    """Random changes for training samples of one shape: (C, H, W), (C, L) or (F).
+
+    Parameters
+    ----------
+    shape : sequence of int
+    flip, shift, crop, noise
+        As those of `armtrain.data.augment.Augment`.
+
+    Raises
+    ------
+    ShapeError
+        They make no sense for this shape.
+    """
+
+    def __init__(
+        self, shape: Sequence[int], *, flip: bool, shift: int, crop: int, noise: float
+    ) -> None: ...
+    def apply(self, seed: int, epoch: int, rows: _Array, x: _Array, scratch: _Array) -> None:
+        """Change x, float32 [n, ...], the samples `rows` (uint64), in place.
+
+        `scratch` takes one sample.
+        """
 
 def kernel_levels() -> list[str]:
     """Return the kernel levels that this processor can run, slowest first."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from armtrain.data.findings import Findings
     from armtrain.data.source import TableSource
     from armtrain.data.spec import Spec
-    from armtrain.data.survey import Range, Survey
+    from armtrain.data.survey import ClassCount, Range, Survey
 
 __all__ = ["add_parser", "run"]
 
@@ -106,6 +106,7 @@ def _report(
         "inputs": _range(found.inputs) if found else None,
         "targets": _range(found.targets) if found and found.targets else None,
         "classes": [asdict(c) for c in found.classes] if found else [],
+        "balanced_weights": _weights(found.classes if found else ()),
         "bad_count": findings.problem_count,
         "bad": [asdict(p) for p in findings.problems],
         "skipped_count": findings.skipped_count,
@@ -115,6 +116,15 @@ def _report(
         "errors": list(found.errors) if found else [],
         "notes": list(notes),
     }
+
+
+def _weights(classes: tuple[ClassCount, ...]) -> list[float] | None:
+    """Return the weights that make up for unlike classes; None unless each has samples."""
+    from armtrain.data.balance import balanced
+
+    counts = [c.count for c in classes]
+    numbered = [c.number for c in classes] == list(range(len(classes)))
+    return list(balanced(counts)) if counts and numbered and all(counts) else None
 
 
 def _range(found: Range) -> dict[str, Any]:
@@ -137,6 +147,10 @@ def _print(report: dict[str, Any], output: str | None) -> None:
     for item in report["classes"][:_SHOWN]:
         print(f"  class {item['number']:>4} {item['name'] or '':20s} {item['count']:>8}")
     _more(report["classes"], len(report["classes"]), "classes")
+    weights = report["balanced_weights"] or ()
+    if 1 < len(weights) <= _SHOWN and len(set(weights)) > 1:
+        listed = "/".join(f"{weight:.4g}" for weight in weights)
+        print(f"balanced: --loss cross_entropy:weight={listed}")
     _print_findings(report)
     if report["manifest"]:
         left = " without the bad ones" if report["bad_count"] else ""

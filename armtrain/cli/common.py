@@ -14,6 +14,7 @@ from armtrain.limits import MAX_DIM
 from armtrain.words import OPTIONS
 
 if TYPE_CHECKING:
+    from armtrain.data.augment import Augment
     from armtrain.optim.lr_scheduler import LRScheduler
     from armtrain.runtime.progress import Progress
     from armtrain.runtime.trainer import Trainer
@@ -24,6 +25,7 @@ __all__ = [
     "UsageError",
     "add_engine_arguments",
     "at_least",
+    "augment",
     "data_spec",
     "json_progress",
     "kernel_level",
@@ -124,6 +126,16 @@ def data_spec(text: str) -> str:
     except DataError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return text
+
+
+def augment(text: str) -> Augment | None:
+    """Argument type: random changes of training inputs."""
+    from armtrain.data.augment import augment_of
+
+    try:
+        return augment_of(text)
+    except ArgumentError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def schedule(text: str) -> Sequence[LRScheduler]:

@@ -10,8 +10,10 @@ from typing import Any, NoReturn
 __all__ = [
     "Parser",
     "UsageExit",
+    "describe_augment",
     "describe_data",
     "describe_losses",
+    "describe_metrics",
     "describe_models",
     "describe_optimizers",
     "describe_schedules",
@@ -108,6 +110,15 @@ def describe_schedules() -> str:
     return _table(title, schedule_options())
 
 
+def describe_augment() -> str:
+    """Return what --augment may be."""
+    from armtrain.data.augment import FORMS
+
+    return _table(
+        "--augment WORD,..., of images (C, H, W) and signals (C, L); rows take noise", FORMS
+    )
+
+
 def describe_data() -> str:
     """Return what SPEC may be."""
     from armtrain.data.spec import FORMS, OPTIONS
@@ -117,3 +128,10 @@ def describe_data() -> str:
         rows = ((f"{name}=", option.help) for name, option in options.items())
         tables.append(_table(f"options of {kind}:, as in {kind}:PATH?bad=skip", rows))
     return "\n\n".join(tables)
+
+
+def describe_metrics() -> str:
+    """Return what --metrics may name."""
+    from armtrain.runtime.metrics import FORMS
+
+    return _table("--metrics NAME,...", FORMS)

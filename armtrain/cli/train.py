@@ -10,6 +10,7 @@ from armtrain.cli.common import (
     UsageError,
     add_engine_arguments,
     at_least,
+    augment,
     data_spec,
     json_progress,
     open_trainer,
@@ -17,7 +18,7 @@ from armtrain.cli.common import (
     print_json,
     schedule,
 )
-from armtrain.cli.parser import Parser, describe_data, describe_schedules
+from armtrain.cli.parser import Parser, describe_augment, describe_data, describe_schedules
 from armtrain.limits import MAX_EPOCHS
 from armtrain.words import OPTIONS
 
@@ -34,7 +35,7 @@ JSON_LINES = "one object a line, the log's for each epoch, then a summary"
 def add_parser(subparsers: Subparsers) -> Parser:
     """Add the verb."""
     parser: Parser = subparsers.add_parser("train", help="train from a plan file")
-    parser.details = (describe_data, describe_schedules)
+    parser.details = (describe_data, describe_schedules, describe_augment)
     add_engine_arguments(parser)
     parser.add_argument("--data", metavar="SPEC", type=data_spec, required=True)
     parser.add_argument(
@@ -59,6 +60,12 @@ def add_parser(subparsers: Subparsers) -> Parser:
     )
     parser.add_argument(
         "--schedule", metavar="S", type=schedule, help="factor of the learning rates, see below"
+    )
+    parser.add_argument(
+        "--augment",
+        metavar="A",
+        type=augment,
+        help="random changes of training inputs, as flip,shift=2; give the same with --resume",
     )
     parser.add_argument(
         "--no-preflight",
@@ -95,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
         resume=args.resume,
         log=args.log,
         schedule=args.schedule,
+        augment=args.augment,
         preflight=args.preflight,
         progress=progress,
     )

@@ -4,7 +4,8 @@
 for the SPECs.
 """
 
+from armtrain.data.balance import class_weights
 from armtrain.data.source import Expected, Source
 from armtrain.data.spec import Spec, open_data, parse_spec
 
-__all__ = ["Expected", "Source", "Spec", "open_data", "parse_spec"]
+__all__ = ["Expected", "Source", "Spec", "class_weights", "open_data", "parse_spec"]

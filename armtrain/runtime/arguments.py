@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.data.augment import augment_of
 from armtrain.errors import ArgumentError, NonFiniteError, ShapeError
 from armtrain.files import path_text
 from armtrain.limits import MAX_EPOCHS
 from armtrain.optim.lr_scheduler import check_schedule
+from armtrain.runtime.callbacks import Callbacks
 from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
 from armtrain.values import as_integer, integer, truth
@@ -104,7 +106,14 @@ def checked_state(
 
 
 def fit_options(
-    epochs: Any, checkpoint: Any, checkpoint_every: Any, resume: Any, log: Any, schedule: Any
+    epochs: Any,
+    checkpoint: Any,
+    checkpoint_every: Any,
+    resume: Any,
+    log: Any,
+    schedule: Any,
+    augment: Any = None,
+    callbacks: Any = None,
 ) -> FitOptions:
     """Return the checked options of one run.
 
@@ -125,6 +134,8 @@ def fit_options(
         truth("resume", resume),
         None if log is None else path_of("log", log),
         check_schedule(schedule),
+        augment_of(augment),
+        Callbacks(callbacks),
     )
     if options.checkpoint is None and (options.resume or options.checkpoint_every):
         raise ArgumentError("resume and checkpoint_every need a checkpoint directory")

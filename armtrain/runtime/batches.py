@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.data import Expected, Source
+from armtrain.data.preflight import Scratch, preflight
 from armtrain.errors import NonFiniteError
 from armtrain.process import check_process
 from armtrain.runtime.history import Evaluation
+from armtrain.runtime.metrics import Metric
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
 
-__all__ = ["Buffers", "evaluate_source", "predict_source", "with_row"]
+__all__ = ["Buffers", "evaluate_source", "look_at", "predict_source", "with_row"]
 
 
 class Buffers:
@@ -76,6 +79,10 @@ class Buffers:
         self.load(source, n, targets=targets)
         return n
 
+    def counted(self, n: int, ignored: int | None) -> int:
+        """Return how many of the first `n` targets are not the ignored label, if there is one."""
+        return n if ignored is None else n - int((self.target[:n] == ignored).sum())
+
     def batch_number(self, position: int) -> int:
         """Return which batch, counted from 1, holds the sample at `position`."""
         return position // self.batch_size + 1
@@ -112,32 +119,57 @@ def with_row(
     return NonFiniteError(f"{error} ({where})")
 
 
+def look_at(
+    buffers: Buffers, source: Source, expected: Expected, role: str, ignored_label: int
+) -> tuple[str, ...]:
+    """Return what `preflight` remarks on data; the buffers take a batch at a time."""
+    with buffers.turn:
+        scratch = Scratch(buffers.rows, buffers.x, buffers.target)
+        return preflight(source, expected, scratch, role, ignored_label)
+
+
 def evaluate_source(
-    engine: Engine, buffers: Buffers, source: Source, *, labels: bool, stop: Callable[[], bool]
+    engine: Engine,
+    buffers: Buffers,
+    source: Source,
+    *,
+    labels: bool,
+    stop: Callable[[], bool] = lambda: False,
+    metrics: Mapping[str, Metric] = MappingProxyType({}),
+    shape: tuple[int, ...] = (),
 ) -> Evaluation | None:
     """Return mean loss and accuracy over all samples; None when `stop()` became true.
 
-    Samples whose label the loss ignores count for neither.
+    Samples whose label the loss ignores count for neither; where none counts, the loss is 0. With
+    metrics every batch is predicted too, outputs of `shape` for one sample: the loss may have
+    overwritten those of the evaluation.
     """
     loss_sum, correct, counted = 0.0, 0, 0
-    ignored = engine.info()["ignored_label"]
+    ignored = engine.info()["ignored_label"] if labels else None
+    out = np.zeros((buffers.batch_size if metrics else 0, *shape), np.float32)
     for first in range(0, source.count, buffers.batch_size):
         with buffers.turn:
             n = buffers.load_from(source, first, targets=True)
             x, target, rows = buffers.x[:n], buffers.target[:n], buffers.rows[:n]
             try:
                 loss, right = engine.evaluate_step(x, target, n)
+                if metrics:
+                    engine.predict_step(x, n, out[:n])
             except NonFiniteError as error:
                 where = f"batch {buffers.batch_number(first)} of the evaluation"
                 raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
-            taking_part = n - int((target == ignored).sum()) if labels else n
+            taking_part = buffers.counted(n, ignored)
+            for metric in metrics.values():
+                metric.add(out[:n], target)
         loss_sum += loss * taking_part
         counted += taking_part
         correct += right
         if stop():
             return None
-    accuracy = correct / counted if labels else None
-    return Evaluation(loss_sum / counted, accuracy, source.count, correct)
+    accuracy = correct / counted if labels and counted else None
+    loss = loss_sum / counted if counted else 0.0
+    figures = {name: metric.value() for name, metric in metrics.items()}
+    return Evaluation(loss, accuracy, source.count, correct, figures)
 
 
 def predict_source(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 __all__ = ["EpochRecord", "Evaluation", "History"]
 
@@ -19,7 +20,8 @@ class EpochRecord:
     kernel_level : str
         Kernels that ran, for example 'vec_avx2'.
     train_loss : float
-        Mean over the samples of the epoch, each loss taken before its step.
+        Mean over the samples of the epoch that the loss does not ignore, 0 without any; each loss
+        taken before its step.
     val_loss, val_accuracy : float or None
         On the validation data after the epoch; the accuracy (0 to 1) for labels only.
     seconds : float
@@ -63,16 +65,20 @@ class Evaluation:
     Attributes
     ----------
     loss : float
-        Mean over samples.
+        Mean over samples that the loss does not ignore, 0 without any.
     accuracy : float or None
-        Share of samples whose largest output is the label; None without labels.
+        Share of them whose largest output is the label; None without labels.
     samples, correct : int
+    metrics : dict
+        What `evaluate(metrics=...)` asked for, by name: numbers, and for 'confusion' rows of
+        counts, one row for each label and one column for each predicted class.
     """
 
     loss: float
     accuracy: float | None
     samples: int
     correct: int
+    metrics: dict[str, Any] = field(default_factory=dict)
 
 
 _HEADING = f"{'epoch':>5}  {'train loss':>10}  {'val loss':>10}  {'accuracy':>9}  {'seconds':>8}"

@@ -3,7 +3,7 @@
 `armtrain-run` (kernels/run) runs the same loop. Epoch e trains the samples
 shuffle(seed, e, count, 0), shuffle(seed, e, count, 1), ... in batches of the planned size; the
 last one may be smaller. An epoch's loss is the sum over its batches, in order and in double
-precision, of loss times samples, divided by all samples.
+precision, of loss times samples that count, divided by all of those.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from armtrain.data import Source
+from armtrain.data.augment import Augment
 from armtrain.errors import NonFiniteError
 from armtrain.optim.lr_scheduler import LRScheduler
+from armtrain.runtime.augmenting import Augmentation
 from armtrain.runtime.batches import Buffers, evaluate_source, with_row
+from armtrain.runtime.callbacks import CallbackError, Callbacks
 from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
 from armtrain.runtime.history import EpochRecord, Evaluation, History
@@ -48,6 +51,8 @@ class FitOptions:
     resume: bool = False
     log: str | os.PathLike[str] | None = None
     schedule: tuple[LRScheduler, ...] = ()
+    augment: Augment | None = None
+    callbacks: Callbacks = field(default_factory=Callbacks)
 
 
 class TrainingLoop:
@@ -64,6 +69,7 @@ class TrainingLoop:
         seed: int,
         labels: bool,
         progress: Progress,
+        augmentation: Augmentation | None = None,
     ) -> None:
         """Keep what every run of a trainer shares."""
         self._engine = engine
@@ -74,12 +80,15 @@ class TrainingLoop:
         self._seed = seed
         self._labels = labels
         self._progress = progress
+        self._augmentation = augmentation
         info = engine.info()
         self._level = str(info["kernel_level"])
         self._arena_bytes = int(info["arena_bytes"])
         self._seconds = 0.0
         self._trained = 0
         self._held = -1
+        self._ignored = int(info["ignored_label"]) if labels else None
+        self._skipped = False
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
@@ -102,6 +111,7 @@ class TrainingLoop:
         records: list[EpochRecord] = []
         with opened as log, StopGuard() as guard:
             try:
+                options.callbacks.call("on_train_begin", epochs=target, samples=train.count)
                 while state.epoch < target:
                     record = self._epoch(state, train, validation, target, options, guard)
                     if record is None:
@@ -112,9 +122,14 @@ class TrainingLoop:
                         log.write(record)
                     self._progress.end(target, record)
                     self._save(state, options)
+                    options.callbacks.call("on_epoch_end", record.epoch, **record.to_json_dict())
                     if guard.requested:
                         self._stop(None, options)
                         break
+                options.callbacks.call("on_train_end", epochs=len(records))
+            except CallbackError as error:
+                self._save(state, options)
+                raise error.with_way(self._way(options)) from error.__cause__
             finally:
                 self._progress.clear()
         return History(tuple(records))
@@ -122,6 +137,7 @@ class TrainingLoop:
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
         engine, count = self._engine, train.count
+        engine.set_augment(**asdict(options.augment) if options.augment else {})
         if options.checkpoint is not None:
             if not options.resume:
                 refuse_used(options.checkpoint, words_of(self._progress))
@@ -162,9 +178,10 @@ class TrainingLoop:
         """Train the rest of an epoch and validate; None when stopped before its end."""
         self._seconds, self._trained = 0.0, 0
         self._progress.begin(state.epoch + 1, target, train.count, state.position)
+        options.callbacks.call("on_epoch_begin", state.epoch + 1, position=state.position)
         while state.position < train.count:
             self._set_rate(state, options.schedule)
-            self._step(state, train)
+            self._step(state, train, options.callbacks)
             unfinished = state.position < train.count
             if unfinished and guard.requested:
                 return None
@@ -202,7 +219,7 @@ class TrainingLoop:
         state.learning_rate_scale = scale
         state.put(self._engine)
 
-    def _step(self, state: RunState, train: Source) -> None:
+    def _step(self, state: RunState, train: Source, callbacks: Callbacks) -> None:
         """Train the next batch and account for it."""
         began = monotonic()
         buffers = self._buffers
@@ -211,6 +228,8 @@ class TrainingLoop:
         with buffers.turn:
             self._shuffle(self._seed, state.epoch, train.count, state.position, rows)
             buffers.load(train, n)
+            if self._augmentation is not None:
+                self._augmentation.change(state.epoch, rows, buffers.x[:n])
             try:
                 loss = self._engine.train_step(buffers.x[:n], buffers.target[:n], n)
             except NonFiniteError as error:
@@ -220,19 +239,35 @@ class TrainingLoop:
                 )
                 arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
                 raise with_row(error, train, rows, arrays, where) from error
-        state.loss_sum += loss * n
-        state.loss_samples += n
+            counted = buffers.counted(n, self._ignored)
+        if not counted:
+            self._tell_skipped(state, n)
+        state.loss_sum += loss * counted
+        state.loss_samples += counted
         state.position += n
         self._trained += n
         self._seconds += monotonic() - began
         self._progress.step(n, loss)
+        if callbacks and counted:
+            step = self._engine.get_state()["step"]
+            callbacks.call("on_step_end", step, loss=loss, samples=n)
+
+    def _tell_skipped(self, state: RunState, n: int) -> None:
+        """Say once that a batch of which no sample counts makes no step."""
+        if not self._skipped:
+            self._progress.note(
+                f"note: all {n} samples of batch {self._buffers.batch_number(state.position)} of "
+                f"epoch {state.epoch + 1} have the ignored label {self._ignored}: no step is made "
+                "for such a batch (told once)"
+            )
+        self._skipped = True
 
     def _record(self, state: RunState, result: Evaluation | None) -> EpochRecord:
         """Return the epoch's line."""
         return EpochRecord(
             epoch=state.epoch + 1,
             kernel_level=self._level,
-            train_loss=state.loss_sum / state.loss_samples,
+            train_loss=state.loss_sum / state.loss_samples if state.loss_samples else 0.0,
             val_loss=result.loss if result else None,
             val_accuracy=result.accuracy if result else None,
             seconds=self._seconds,
@@ -255,9 +290,11 @@ class TrainingLoop:
         if state is not None:
             state.put(self._engine)
             self._save(state, options)
+        self._progress.note(f"stopped; {self._way(options)}")
+
+    def _way(self, options: FitOptions) -> str:
+        """Say how a run that ended early goes on."""
         if options.checkpoint is None:
-            self._progress.note("stopped; without a checkpoint directory the run is not saved")
-        else:
-            where = os.fspath(options.checkpoint)
-            way = words_of(self._progress)["resume"]
-            self._progress.note(f"stopped; a checkpoint is in {where}, continue with {way}")
+            return "without a checkpoint directory the run is not saved"
+        way = words_of(self._progress)["resume"]
+        return f"a checkpoint is in {os.fspath(options.checkpoint)}, continue with {way}"

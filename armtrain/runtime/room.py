@@ -30,13 +30,15 @@ def buffer_bytes(program: Program) -> int:
     return program.batch_size * sample
 
 
-def take_room(module: Any, batch_size: int, *sources: Source | None) -> None:
+def take_room(module: Any, batch_size: int, *sources: Source | None, beside_bytes: int = 0) -> None:
     """Refuse what does not fit and touch what reading batches of the sources takes.
 
     Parameters
     ----------
     module : module
         The engine's.
+    beside_bytes : int
+        What the caller takes beside that.
 
     Raises
     ------
@@ -44,7 +46,7 @@ def take_room(module: Any, batch_size: int, *sources: Source | None) -> None:
         Less is left than conversion and work need.
     """
     tables = [source for source in sources if isinstance(source, TableSource)]
-    conversion = sum(table.scratch_bytes(batch_size) for table in tables)
+    conversion = beside_bytes + sum(table.scratch_bytes(batch_size) for table in tables)
     available, limit = module.memory_available()
     if conversion + WORK_BYTES > available:
         raise DoesNotFitError(

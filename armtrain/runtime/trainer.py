@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, NoReturn
 
@@ -12,28 +12,18 @@ from numpy.typing import NDArray
 
 from armtrain.data import Source
 from armtrain.data.about import About
-from armtrain.data.preflight import ROLES, Scratch
-from armtrain.data.preflight import preflight as check_all
+from armtrain.data.preflight import ROLES
 from armtrain.data.spec import Data
-from armtrain.errors import ArmtrainError, EngineError, NonFiniteError, ShapeError
+from armtrain.errors import EngineError, NonFiniteError, ShapeError
 from armtrain.files import read_regular
 from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
-from armtrain.runtime.arguments import (
-    checked_state,
-    fit_options,
-    level_of,
-    path_of,
-    progress_of,
-)
-from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
-from armtrain.runtime.engine import (
-    check_smallest_batch,
-    engine_module,
-    expected_of,
-    output_shape,
-)
+from armtrain.runtime.arguments import checked_state, fit_options, level_of, path_of, progress_of
+from armtrain.runtime.augmenting import augmentation_of
+from armtrain.runtime.batches import Buffers, look_at, predict_source, with_row
+from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_of, output_shape
+from armtrain.runtime.evaluation import evaluate_all
 from armtrain.runtime.history import Evaluation, History
 from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
@@ -166,6 +156,8 @@ class Trainer:
         resume: bool = False,
         log: str | os.PathLike[str] | None = None,
         schedule: Any = None,
+        augment: Any = None,
+        callbacks: Sequence[Any] | None = None,
         preflight: bool = True,
         progress: Progress | bool | None = None,
     ) -> History:
@@ -192,6 +184,12 @@ class Trainer:
             JSON lines file, one object an epoch.
         schedule : str or LRScheduler or sequence of LRScheduler, optional
             Factor of the learning rates, as 'cosine:T_max=10'; several are multiplied.
+        augment : str, Augment or mapping, optional
+            Random changes of the training inputs, as 'flip,shift=2,crop=4,noise=0.05'; give the
+            same with `resume`. See `armtrain.data.augment.Augment`.
+        callbacks : sequence, optional
+            Objects with methods such as `on_epoch_end(epoch, logs)`; see
+            `armtrain.runtime.callbacks.Callback`.
         preflight : bool
             Read all data once before the first step, to refuse values that are not finite and to
             tell what looks wrong.
@@ -214,6 +212,8 @@ class Trainer:
             stopped being finite; checkpoints are as they were. A loss that is not
             finite has changed no weight and no optimizer state, but running statistics of batch
             norm have taken its batch in: load a checkpoint before going on.
+        CallbackError
+            A callback failed; a checkpoint is written before, where there is a directory.
         StorageError
             A checkpoint or log could not be read or written, or another run uses the directory.
         KeyboardInterrupt
@@ -221,7 +221,9 @@ class Trainer:
             Signals that are ignored stay so, and after a handler of your own `fit` returns what it
             trained.
         """
-        options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule)
+        options = fit_options(
+            epochs, checkpoint, checkpoint_every, resume, log, schedule, augment, callbacks
+        )
         looked_at = truth("preflight", preflight)
         shown = progress_of(progress)
         with ExitStack() as stack:
@@ -230,12 +232,13 @@ class Trainer:
             if validation is not None:
                 held_out = stack.enter_context(self._opened(validation, True, about))
             check_smallest_batch(self.plan.program, source.count)
-            take_room(engine_module(), self.plan.batch_size, source, held_out)
+            module, shape = engine_module(), self.plan.program.input_shape
+            augmentation = augmentation_of(module, options.augment, shape, self.seed)
+            taken = augmentation.nbytes if augmentation else 0
+            take_room(module, self.plan.batch_size, source, held_out, beside_bytes=taken)
             for role, opened in zip(ROLES, (source, held_out), strict=True):
-                for note in opened.notes if opened else ():
-                    shown.note(f"note: {note}")
-                if opened and looked_at:
-                    self._look_at(opened, role, shown)
+                if opened:
+                    self._tell(opened, role, looked_at, shown)
             self._about = about
             loop = TrainingLoop(
                 self._engine,
@@ -246,32 +249,33 @@ class Trainer:
                 seed=self.seed,
                 labels=bool(self._expected.n_classes),
                 progress=shown,
+                augmentation=augmentation,
             )
             return loop.run(source, held_out, options)
 
-    def _look_at(self, source: Source, role: str, shown: Progress) -> None:
-        """Read all data once; refuse what would stop the training, show what looks wrong."""
-        buffers, ignored = self._buffers, int(self._info["ignored_label"])
-        with buffers.turn:
-            scratch = Scratch(buffers.rows, buffers.x, buffers.target)
-            for remark in check_all(source, self._expected, scratch, role, ignored):
+    def _tell(self, source: Source, role: str, looked_at: bool, shown: Progress) -> None:
+        """Show what opening data found and, if asked, read all of them once."""
+        for note in source.notes:
+            shown.note(f"note: {note}")
+        if looked_at:
+            ignored = int(self._info["ignored_label"])
+            for remark in look_at(self._buffers, source, self._expected, role, ignored):
                 shown.note(f"warning: {remark}")
 
-    def evaluate(self, data: Data) -> Evaluation:
-        """Return mean loss and accuracy over data; nothing is trained."""
+    def evaluate(self, data: Data, *, metrics: str | Iterable[str] = ()) -> Evaluation:
+        """Return mean loss and accuracy over data; nothing is trained.
+
+        Parameters
+        ----------
+        data : str, (x, y) or Source
+        metrics : str or iterable of str
+            Further figures: 'top5' or another number, 'confusion', 'mae'; they cost a prediction.
+        """
         with ExitStack() as stack:
             source = stack.enter_context(self._opened(data, True, self._about))
-            take_room(engine_module(), self.plan.batch_size, source)
-            result = evaluate_source(
-                self._engine,
-                self._buffers,
-                source,
-                labels=bool(self._expected.n_classes),
-                stop=lambda: False,
+            return evaluate_all(
+                self._engine, self._buffers, source, self.plan, self._expected, metrics
             )
-        if result is None:
-            raise ArmtrainError("the evaluation was stopped")
-        return result
 
     def predict(self, x: Data) -> NDArray[np.float32]:
         """Return the network's outputs, shape (n, *output_shape), for any number of samples.

@@ -26,14 +26,28 @@ float art_random_uniform(uint64_t seed, uint64_t stream, uint64_t index) {
     return (float)(art_random_u32(seed, stream, index) >> 8) * 0x1p-24f;
 }
 
-float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+/* A point of the plane, normal in both directions. */
+static void draw_point(uint64_t seed, uint64_t stream, uint64_t block, double *radius,
+                       double *angle) {
     uint32_t words[4];
-    art_philox(seed, stream, index >> 1, words);
+    art_philox(seed, stream, block, words);
     uint64_t a = ((uint64_t)words[0] << 32 | words[1]) >> 11;
     uint64_t b = ((uint64_t)words[2] << 32 | words[3]) >> 11;
-    double radius = sqrt(-2.0 * art_log((double)(a + 1) * 0x1p-53));
-    double angle = ART_TWO_PI * ((double)b * 0x1p-53);
+    *radius = sqrt(-2.0 * art_log((double)(a + 1) * 0x1p-53));
+    *angle = ART_TWO_PI * ((double)b * 0x1p-53);
+}
+
+float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+    double radius, angle;
+    draw_point(seed, stream, index >> 1, &radius, &angle);
     return (float)(radius * (index & 1 ? art_sin(angle) : art_cos(angle)));
+}
+
+void art_random_normal_pair(uint64_t seed, uint64_t stream, uint64_t pair, float out[2]) {
+    double radius, angle;
+    draw_point(seed, stream, pair, &radius, &angle);
+    out[0] = (float)(radius * art_cos(angle));
+    out[1] = (float)(radius * art_sin(angle));
 }
 
 uint64_t art_dropout_stream(uint64_t stream, uint64_t step) {

@@ -18,6 +18,9 @@ float art_random_uniform(uint64_t seed, uint64_t stream, uint64_t index);
 /* Standard normal by Box-Muller in double with our own log, sqrt, sin and cos. */
 float art_random_normal(uint64_t seed, uint64_t stream, uint64_t index);
 
+/* Those of index 2 * pair and 2 * pair + 1, which cost hardly more than one. */
+void art_random_normal_pair(uint64_t seed, uint64_t stream, uint64_t pair, float out[2]);
+
 /* Stream of a dropout mask: the layer's stream ^ (step + 1) * 0x9E3779B97F4A7C15 (2^64 / golden
  * ratio, odd, so every step has its own). Element i of the layer's activation in arena order
  * survives where art_random_uniform(seed, this, i) >= p. */

@@ -13,7 +13,7 @@ from armtrain.process import check_process
 
 cimport cython
 from c_api cimport *
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 from posix.unistd cimport getpid, pid_t
 
 include "buffers.pxi"
@@ -274,6 +274,13 @@ cdef class Engine:
         art_engine_set_state(self.engine, &new)
         self.turn.release()
 
+    def set_augment(self, *, flip=False, shift=0, crop=0, noise=0.0):
+        cdef art_augment what
+        what.flip, what.shift, what.crop, what.noise = flip, shift, crop, noise
+        self.enter()
+        art_engine_set_augment(self.engine, &what)
+        self.turn.release()
+
     def random_sample(self, seed, index, x, target):
         cdef uint64_t key = seed, position = index
         cdef _Buffer a = _writable(x, "x", "float32", self.facts.input_elements)
@@ -298,4 +305,5 @@ def shuffle(seed, epoch, count, first, out):
             rows[i] = art_shuffle(key, round_, total, start + i)
 
 
+include "augment.pxi"
 include "machine.pxi"

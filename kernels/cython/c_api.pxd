@@ -103,6 +103,20 @@ cdef extern from "engine/schedule.h" nogil:
     double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step)
 
 
+cdef extern from "engine/augment.h" nogil:
+    ctypedef struct art_augment:
+        bint flip
+        uint32_t shift
+        uint32_t crop
+        float noise
+
+    art_status art_augment_check(const art_augment *what, const uint32_t *shape, unsigned ndim,
+                                 uint32_t *chw, art_error *err)
+    void art_engine_set_augment(art_engine *engine, const art_augment *what)
+    void art_augment_sample(const art_augment *what, const uint32_t *chw, uint64_t seed,
+                            uint64_t epoch, uint64_t sample, const float *source, float *to)
+
+
 cdef extern from "core/cpu.h" nogil:
     uint32_t art_cpu_features()
     unsigned int art_cpu_usable()

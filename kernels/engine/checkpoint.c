@@ -45,6 +45,7 @@ void art_ckpt_describe(const art_engine *engine, art_ckpt_header *header) {
         }
     }
     header->update_crc32 = update_crc32(&engine->plan);
+    header->augment_crc32 = engine->augment_crc32;
     header->file_bytes = sizeof *header + header->directory_bytes + data_bytes;
 }
 

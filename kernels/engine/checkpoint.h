@@ -31,8 +31,8 @@ typedef struct art_ckpt_header {
     art_run_state state;
     char kernel_level[24];
     uint64_t directory_bytes;
-    uint32_t update_crc32; /* of what updates weights, 0: written before this was stored */
-    uint32_t reserved;     /* 0 */
+    uint32_t update_crc32;  /* of what updates weights, 0: written before this was stored */
+    uint32_t augment_crc32; /* of the changes of training inputs, 0: none */
 } art_ckpt_header;
 
 typedef struct art_ckpt_record {
@@ -53,6 +53,7 @@ _Static_assert(offsetof(art_ckpt_header, state) == 64, "state");
 _Static_assert(offsetof(art_ckpt_header, kernel_level) == 128, "kernel level");
 _Static_assert(offsetof(art_ckpt_header, directory_bytes) == 152, "directory bytes");
 _Static_assert(offsetof(art_ckpt_header, update_crc32) == 160, "update crc32");
+_Static_assert(offsetof(art_ckpt_header, augment_crc32) == 164, "augment crc32");
 _Static_assert(sizeof(art_ckpt_header) == 168, "header size");
 _Static_assert(sizeof(art_ckpt_record) == 48, "record size");
 

@@ -119,9 +119,9 @@ static art_status verify_state(const art_run_state *s, uint64_t named, art_error
     ART_FAIL_IF(s->step != named, err, ART_FILE_FORMAT,
                 "its step is %llu, its name says %llu: rename it", (unsigned long long)s->step,
                 (unsigned long long)named);
-    ART_FAIL_IF(s->position > 0 && s->loss_samples == 0, err, ART_FILE_FORMAT,
-                "its position is %llu, its loss_samples 0: both count the epoch's samples",
-                (unsigned long long)s->position);
+    ART_FAIL_IF(s->loss_samples > s->position, err, ART_FILE_FORMAT,
+                "its loss_samples is %llu, its position %llu: both count the epoch's samples",
+                (unsigned long long)s->loss_samples, (unsigned long long)s->position);
     double most = ART_CKPT_MOST_SCALE;
     ART_FAIL_IF(!(s->learning_rate_scale >= 0.0 && s->learning_rate_scale <= most), err,
                 ART_FILE_FORMAT, "its learning_rate_scale is %g, 0 to %g is possible",
@@ -215,6 +215,23 @@ static void note_update(const reader *r, const art_engine *engine, uint64_t step
     }
 }
 
+static void note_augment(const reader *r, const art_engine *engine, uint64_t step, notes *n) {
+    const uint32_t was = r->header.augment_crc32, is = engine->augment_crc32;
+    if (was != is) {
+        add_note(n,
+                 "checkpoint %llu was written under %s random changes of the training inputs "
+                 "(augmentation), this run has %s: the weights will be those of neither run "
+                 "alone\n",
+                 (unsigned long long)step,
+                 was == 0  ? "no"
+                 : is == 0 ? "some"
+                           : "other",
+                 is == 0    ? "none"
+                 : was == 0 ? "some"
+                            : "its own");
+    }
+}
+
 /* Load one file; *next is set when it is damaged and an older one shall be tried. */
 static art_status try_file(art_engine *engine, const char *dir, uint64_t step, notes *n, bool *next,
                            art_error *err) {
@@ -231,6 +248,7 @@ static art_status try_file(art_engine *engine, const char *dir, uint64_t step, n
     if (status == ART_OK) {
         note_level(&r, engine, step, n);
         note_update(&r, engine, step, n);
+        note_augment(&r, engine, step, n);
         return ART_OK;
     }
     ART_FAIL_IF(status == ART_PLAN_MODEL, err, status, "cannot resume from %.200s: %.250s", path,

@@ -58,6 +58,19 @@ static art_status put_labels(art_engine *engine, const art_phase_io *io, const i
     return ART_OK;
 }
 
+/* A batch of samples that do not count has no mean loss: nothing is computed or changed. */
+static bool counts_for_nothing(const art_phase_io *io, const art_engine *engine,
+                               const int32_t *labels, uint32_t n) {
+    if (art_engine_tensor(engine, io->target)->dtype != ART_DTYPE_I32) {
+        return false;
+    }
+    uint32_t i = 0;
+    while (i < n && labels[i] == (int32_t)io->ignored) {
+        i++;
+    }
+    return i == n;
+}
+
 static art_status put_batch(art_engine *engine, unsigned phase, const float *x, const void *target,
                             uint32_t n, art_error *err) {
     const art_phase_io *io = &engine->io[phase];
@@ -151,6 +164,10 @@ art_status art_engine_train_step(art_engine *engine, const float *x, const void 
                                  double *loss, art_error *err) {
     const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
     ART_TRY(put_batch(engine, ART_PHASE_TRAIN, x, target, n, err));
+    if (counts_for_nothing(io, engine, target, n)) {
+        *loss = 0.0;
+        return ART_OK;
+    }
     ART_TRY(art_engine_execute(engine, io->first, io->loss_step + 1, n, err));
     ART_TRY(take_loss(engine, io, n, loss, err));
     for (uint32_t step = io->loss_step + 1; step < io->last; step++) {
@@ -167,9 +184,13 @@ art_status art_engine_evaluate_step(art_engine *engine, const float *x, const vo
                                     uint32_t n, double *loss, uint64_t *correct, art_error *err) {
     const art_phase_io *io = &engine->io[ART_PHASE_EVALUATE];
     ART_TRY(put_batch(engine, ART_PHASE_EVALUATE, x, target, n, err));
+    *correct = 0;
+    if (counts_for_nothing(io, engine, target, n)) {
+        *loss = 0.0;
+        return ART_OK;
+    }
     ART_TRY(art_engine_execute(engine, io->first, io->loss_step + 1, n, err));
     ART_TRY(take_loss(engine, io, n, loss, err));
-    *correct = 0;
     if (io->correct != ART_PLAN_NONE) {
         memcpy(correct, art_engine_tensor_data(engine, io->correct), sizeof *correct);
     }

@@ -179,6 +179,7 @@ static art_status name_batch(const run_loop *l, art_status status, uint64_t posi
 }
 
 static art_status put_batch(run_loop *l, uint32_t n, art_error *err) {
+    l->train.augment.epoch = l->state.epoch;
     for (uint32_t i = 0; i < n; i++) {
         uint64_t row =
             art_shuffle(l->options->seed, l->state.epoch, l->train.count, l->state.position + i);
@@ -194,6 +195,26 @@ static void set_rate(run_loop *l) {
         l->state.learning_rate_scale =
             run_schedule_scale(&l->schedule, l->state.epoch, l->state.step);
         store_state(l);
+    }
+}
+
+/* Samples of a batch that the loss does not ignore. */
+static uint32_t counted_of(const run_loop *l, uint32_t n) {
+    uint32_t counted = n;
+    for (uint32_t i = 0; l->info.target_is_label && i < n; i++) {
+        counted -= l->labels[i] == l->info.ignored_label;
+    }
+    return counted;
+}
+
+static void tell_skipped(run_loop *l, uint32_t n) {
+    if (!l->skipped) {
+        run_note(l->options,
+                 "note: all %u samples of batch %llu of epoch %llu have the ignored label %d: no "
+                 "step is made for such a batch (told once)",
+                 n, (unsigned long long)(l->state.position / l->info.batch_size + 1),
+                 (unsigned long long)l->state.epoch + 1, l->info.ignored_label);
+        l->skipped = true;
     }
 }
 
@@ -214,12 +235,21 @@ static art_status train_batch(run_loop *l, art_error *err) {
                                        target, n, &loss, err);
     }
     ART_TRY(name_batch(l, status, l->state.position, epoch, err));
-    l->state.loss_sum += loss * n;
-    l->state.loss_samples += n;
+    uint32_t counted = counted_of(l, n);
+    if (counted == 0) {
+        tell_skipped(l, n);
+    }
+    l->state.loss_sum += loss * counted;
+    l->state.loss_samples += counted;
     l->state.position += n;
     l->trained += n;
     l->seconds += now() - began;
     return ART_OK;
+}
+
+/* 0 when no sample counts. */
+static double mean(double sum, uint64_t counted) {
+    return counted == 0 ? 0.0 : sum / (double)counted;
 }
 
 /* Mean loss and accuracy over the validation data; gives up when a signal arrives. */
@@ -243,19 +273,16 @@ static art_status validate(run_loop *l, art_error *err) {
                                          target, n, &loss, &correct, err);
         }
         ART_TRY(name_batch(l, status, first, "the evaluation", err));
-        uint32_t taking_part = n;
-        for (uint32_t i = 0; l->info.target_is_label && i < n; i++) {
-            taking_part -= l->labels[i] == l->info.ignored_label;
-        }
+        uint32_t taking_part = counted_of(l, n);
         sum += loss * taking_part;
         right += correct;
         counted += taking_part;
         first += n;
     }
     l->record.validated = true;
-    l->record.has_accuracy = l->info.target_is_label != 0;
-    l->record.val_loss = sum / (double)counted;
-    l->record.val_accuracy = (double)right / (double)counted;
+    l->record.has_accuracy = l->info.target_is_label != 0 && counted > 0;
+    l->record.val_loss = mean(sum, counted);
+    l->record.val_accuracy = mean((double)right, counted);
     return ART_OK;
 }
 
@@ -271,7 +298,7 @@ static art_status finish_epoch(run_loop *l, art_error *err) {
     }
     r->epoch = l->state.epoch + 1;
     r->kernel_level = l->info.kernel_level;
-    r->train_loss = l->state.loss_sum / (double)l->state.loss_samples;
+    r->train_loss = mean(l->state.loss_sum, l->state.loss_samples);
     r->seconds = l->seconds;
     r->samples_per_second = l->seconds > 0.0 ? (double)l->trained / l->seconds : 0.0;
     r->arena_bytes = l->info.arena_bytes;

@@ -1,7 +1,7 @@
 /* The training loop. The Python package's loop (armtrain/runtime/loop.py) does the same: epoch e
  * trains the samples art_shuffle(seed, e, count, 0), art_shuffle(seed, e, count, 1), ... in batches
  * of the planned size, the last one as small as it is; an epoch's loss is the sum over its batches,
- * in order and in double precision, of loss times samples, divided by all samples. */
+ * in order and in double precision, of loss times samples that count, divided by all of those. */
 #ifndef ART_RUN_LOOP_H
 #define ART_RUN_LOOP_H
 
@@ -23,6 +23,7 @@ typedef struct run_loop {
     uint64_t trained;  /* samples in it */
     uint64_t epochs;   /* completed by this process */
     run_record record; /* of the last of them */
+    bool skipped;      /* a batch without samples that count was told */
     int log;
     int lock;    /* the checkpoint directory, open and locked; -1: none */
     int stopped; /* the signal that ended the run, 0: none */

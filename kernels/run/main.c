@@ -127,6 +127,7 @@ static art_status run(const run_options *o, art_error *err) {
         ART_TRY(run_source_open(&loop.validation, loop.engine, err));
         ART_TRY(run_check_alike(&loop.train, &loop.validation, err));
     }
+    ART_TRY(run_augment_open(&loop.train.augment, loop.engine, o->seed, err));
     ART_TRY(run_preflight(&loop.train, loop.engine, o, true, err));
     if (o->validation != NULL) {
         ART_TRY(run_preflight(&loop.validation, loop.engine, o, false, err));
@@ -186,6 +187,9 @@ int main(int argc, char **argv) {
     if (options.validation != NULL &&
         !run_parse_spec(options.validation, &loop.validation.spec, why, sizeof why)) {
         return usage("--validation: ", why);
+    }
+    if (!run_parse_augment(options.augment, &loop.train.augment, why, sizeof why)) {
+        return usage("--augment: ", why);
     }
     if (!run_parse_schedule(options.schedule, &loop.schedule, why, sizeof why)) {
         return usage("--schedule: ", why);

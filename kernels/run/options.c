@@ -20,6 +20,7 @@ const char run_usage[] =
     "                         the file of --weights, but no other option's\n"
     "  --schedule S           factor of the learning rates, as cosine:T_max=N or\n"
     "                         linear:total_iters=N,interval=step+step:step_size=N\n"
+    "  --augment A            random changes of training inputs: flip,shift=N,crop=N,noise=S\n"
     "  --no-preflight         do not read all data before the first step\n"
     "  --log F                write a JSON object a line and epoch\n"
     "  --seed S               key of everything random (default 0)\n"
@@ -47,6 +48,7 @@ static const struct flag {
     {"--weights", TEXT, offsetof(run_options, weights), 0, 0},
     {"--save", TEXT, offsetof(run_options, save), 0, 0},
     {"--schedule", TEXT, offsetof(run_options, schedule), 0, 0},
+    {"--augment", TEXT, offsetof(run_options, augment), 0, 0},
     {"--no-preflight", FLAG, offsetof(run_options, no_preflight), 0, 0},
     {"--log", TEXT, offsetof(run_options, log), 0, 0},
     {"--seed", NUMBER, offsetof(run_options, seed), 0, UINT64_MAX},

@@ -22,6 +22,7 @@ typedef struct run_options {
     const char *save;
     const char *log;
     const char *schedule;
+    const char *augment;
     uint64_t epochs;
     uint64_t checkpoint_every; /* steps, 0: only at the end of an epoch */
     uint64_t seed;

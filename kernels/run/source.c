@@ -286,21 +286,55 @@ void run_source_close(run_source *s) {
     art_file_close(&s->y.file);
 }
 
+/* A piece of a row. The engine checks whole batches too, but cannot name the row. */
+static art_status read_floats(const run_column *column, uint64_t row, uint64_t first, size_t n,
+                              float *out, art_error *err) {
+    uint64_t where = 0;
+    ART_TRY(run_column_floats(column, row, first, n, out, err));
+    ART_FAIL_IF(!art_floats_are_finite(out, n, &where), err, ART_NONFINITE,
+                "%s: row %llu (counted from 0) is not finite at element %llu; repair or leave out "
+                "that sample",
+                column->name, (unsigned long long)row, (unsigned long long)(first + where));
+    return ART_OK;
+}
+
+static size_t chunk_at(uint64_t done, uint64_t elements) {
+    return elements - done < RUN_CHUNK ? (size_t)(elements - done) : RUN_CHUNK;
+}
+
 static art_status put_floats(const run_column *column, art_engine *engine, uint32_t tensor,
                              uint64_t row, uint32_t slot, art_error *err) {
     static float chunk[RUN_CHUNK];
-    uint64_t elements = column->row_elements, where = 0;
+    uint64_t elements = column->row_elements;
     for (uint64_t done = 0; done < elements;) {
-        size_t n = elements - done < RUN_CHUNK ? (size_t)(elements - done) : RUN_CHUNK;
-        ART_TRY(run_column_floats(column, row, done, n, chunk, err));
-        /* The engine checks whole batches too, but cannot name the row. */
-        ART_FAIL_IF(!art_floats_are_finite(chunk, n, &where), err, ART_NONFINITE,
-                    "%s: row %llu (counted from 0) is not finite at element %llu; repair or leave "
-                    "out that sample",
-                    column->name, (unsigned long long)row, (unsigned long long)(done + where));
+        size_t n = chunk_at(done, elements);
+        ART_TRY(read_floats(column, row, done, n, chunk, err));
         art_layout_write(engine, tensor, slot * elements + done, n, chunk);
         done += n;
     }
+    return ART_OK;
+}
+
+/* Change a whole sample and put it into the arena. */
+static void put_changed(const run_augment *a, art_engine *engine, uint32_t tensor, uint64_t row,
+                        uint32_t slot, const float *plain) {
+    uint64_t elements = (uint64_t)a->chw[0] * a->chw[1] * a->chw[2];
+    art_augment_sample(&a->what, a->chw, a->seed, a->epoch, row, plain, a->changed);
+    art_layout_write(engine, tensor, slot * elements, elements, a->changed);
+}
+
+static art_status put_inputs(const run_source *s, art_engine *engine, uint32_t tensor, uint64_t row,
+                             uint32_t slot, art_error *err) {
+    const run_augment *a = &s->augment;
+    if (!a->given) {
+        return put_floats(&s->x, engine, tensor, row, slot, err);
+    }
+    for (uint64_t done = 0; done < s->x.row_elements;) {
+        size_t n = chunk_at(done, s->x.row_elements);
+        ART_TRY(read_floats(&s->x, row, done, n, a->plain + done, err));
+        done += n;
+    }
+    put_changed(a, engine, tensor, row, slot, a->plain);
     return ART_OK;
 }
 
@@ -311,7 +345,12 @@ static void put_random(const run_source *s, art_engine *engine, const art_phase_
     float *target = s->sample + info.input_elements;
     void *to = info.target_is_label ? (void *)label : target;
     art_random_sample(engine, s->spec.seed, row, s->sample, to);
-    art_layout_write(engine, io->input, slot * info.input_elements, info.input_elements, s->sample);
+    if (s->augment.given) {
+        put_changed(&s->augment, engine, io->input, row, slot, s->sample);
+    } else {
+        art_layout_write(engine, io->input, slot * info.input_elements, info.input_elements,
+                         s->sample);
+    }
     if (!info.target_is_label) {
         art_layout_write(engine, io->target, slot * info.target_elements, info.target_elements,
                          target);
@@ -325,7 +364,7 @@ art_status run_source_put(const run_source *s, art_engine *engine, unsigned phas
         put_random(s, engine, io, row, slot, &labels[slot]);
         return ART_OK;
     }
-    ART_TRY(put_floats(&s->x, engine, io->input, row, slot, err));
+    ART_TRY(put_inputs(s, engine, io->input, row, slot, err));
     if (art_engine_tensor(engine, io->target)->dtype != ART_DTYPE_I32) {
         return put_floats(&s->y, engine, io->target, row, slot, err);
     }

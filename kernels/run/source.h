@@ -2,6 +2,7 @@
 #ifndef ART_RUN_SOURCE_H
 #define ART_RUN_SOURCE_H
 
+#include "augment.h"
 #include "column.h"
 #include "engine/engine.h"
 
@@ -23,6 +24,7 @@ typedef struct run_source {
     run_about about; /* of npz data */
     uint64_t count;  /* samples */
     float *sample;   /* one sample of random data */
+    run_augment augment;
 } run_source;
 
 /* False for a SPEC that armtrain-run does not know; `why` says what is possible. */

@@ -46,6 +46,9 @@ class FakeEngine:
     def set_state(self, state: dict[str, Any]) -> None:
         self.state = dict(state)
 
+    def set_augment(self, **what: Any) -> None:
+        self.augment = what
+
     def train_step(self, x: np.ndarray, target: np.ndarray, n: int) -> float:
         assert len(x) == len(target) == n
         self.before_step()
