@@ -26,6 +26,7 @@ from armtrain.runtime.log import JsonLog
 from armtrain.runtime.measure import PeakMeter
 from armtrain.runtime.progress import Progress, words_of
 from armtrain.runtime.signals import StopGuard
+from armtrain.runtime.watch import Watch, WatchOptions
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
@@ -34,8 +35,8 @@ __all__ = ["FitOptions", "Shuffle", "TrainingLoop"]
 
 Shuffle = Callable[[int, int, int, int, Any], None]
 """shuffle(seed, epoch, count, first, out): sample numbers from position `first` on."""
-ScheduleScale = Callable[[str, Sequence[float], Sequence[int], bool, int, int], float]
-"""schedule_scale(word, values, milestones, per_step, epoch, step): the factor of the rates."""
+ScheduleScale = Callable[[str, Sequence[float], Sequence[int], bool, int, int, float], float]
+"""schedule_scale(word, values, milestones, per_step, epoch, step, plateau): the rates' factor."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class FitOptions:
     resume: bool = False
     log: str | os.PathLike[str] | None = None
     schedule: tuple[LRScheduler, ...] = ()
+    watch: WatchOptions | None = None
 
 
 class TrainingLoop:
@@ -64,6 +66,7 @@ class TrainingLoop:
         seed: int,
         labels: bool,
         progress: Progress,
+        save: Callable[[str], None],
     ) -> None:
         """Keep what every run of a trainer shares."""
         self._engine = engine
@@ -80,6 +83,8 @@ class TrainingLoop:
         self._seconds = 0.0
         self._trained = 0
         self._held = -1
+        self._save_weights = save
+        self._watch = Watch(engine, None, progress, save)
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
@@ -90,6 +95,7 @@ class TrainingLoop:
 
     def _run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Do the same with the checkpoint directory held."""
+        watch = self._watch = Watch(self._engine, options.watch, self._progress, self._save_weights)
         target = self._begin(train, options)
         state = RunState.of(self._engine)
         if options.checkpoint is not None and state.epoch < target:
@@ -102,12 +108,13 @@ class TrainingLoop:
         records: list[EpochRecord] = []
         with opened as log, StopGuard() as guard:
             try:
-                while state.epoch < target:
+                while state.epoch < target and not watch.exhausted(state.epoch, state.position):
                     record = self._epoch(state, train, validation, target, options, guard)
                     if record is None:
                         self._stop(state, options)
                         break
                     records.append(record)
+                    watch.take(record)
                     if log is not None:
                         log.write(record)
                     self._progress.end(target, record)
@@ -115,9 +122,12 @@ class TrainingLoop:
                     if guard.requested:
                         self._stop(None, options)
                         break
+                else:
+                    watch.tell(state.epoch, state.position)
             finally:
                 self._progress.clear()
-        return History(tuple(records))
+        early = watch.exhausted(state.epoch, state.position)
+        return History(tuple(records), watch.best_epoch(), early)
 
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
@@ -139,6 +149,7 @@ class TrainingLoop:
                 f"{self._buffers.batch_size}: every epoch is one batch of {count}"
             )
         state = RunState.of(engine)
+        self._watch.begin(options.resume, state.epoch)
         if state.n_train != count:
             state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
             state.n_train = count
@@ -193,11 +204,12 @@ class TrainingLoop:
         if not schedule:
             return
         scale, step = 1.0, self._engine.get_state()["step"]
+        plateau = self._watch.plateau_scale
         for part in schedule:
             milestones = getattr(part, "milestones", ())
             per_step = part.interval == "step"
             scale *= self._schedule_scale(
-                part.word, part.values(), milestones, per_step, state.epoch, step
+                part.word, part.values(), milestones, per_step, state.epoch, step, plateau
             )
         state.learning_rate_scale = scale
         state.put(self._engine)

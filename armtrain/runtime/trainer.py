@@ -21,6 +21,7 @@ from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.arguments import (
+    WatchArguments,
     checked_state,
     fit_options,
     level_of,
@@ -28,12 +29,7 @@ from armtrain.runtime.arguments import (
     progress_of,
 )
 from armtrain.runtime.batches import Buffers, evaluate_source, predict_source, with_row
-from armtrain.runtime.engine import (
-    check_smallest_batch,
-    engine_module,
-    expected_of,
-    output_shape,
-)
+from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_of, output_shape
 from armtrain.runtime.history import Evaluation, History
 from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
@@ -166,6 +162,9 @@ class Trainer:
         resume: bool = False,
         log: str | os.PathLike[str] | None = None,
         schedule: Any = None,
+        early_stopping: int | None = None,
+        keep_best: str | os.PathLike[str] | None = None,
+        monitor: str | None = None,
         preflight: bool = True,
         progress: Progress | bool | None = None,
     ) -> History:
@@ -195,6 +194,13 @@ class Trainer:
         preflight : bool
             Read all data once before the first step, to refuse values that are not finite and to
             tell what looks wrong.
+        early_stopping : int, optional
+            Stop after so many epochs without a better value than the best before.
+        keep_best : path-like, optional
+            Safetensors file for the weights of the best epoch; the trainer's own are the last.
+        monitor : str, optional
+            'val_loss' (the default with `validation`), 'val_accuracy' or 'train_loss': the value
+            that `early_stopping`, `keep_best` and ReduceLROnPlateau follow.
         progress : Progress or bool, optional
             A bar on a terminal, else lines, by default; False shows nothing.
 
@@ -221,7 +227,10 @@ class Trainer:
             Signals that are ignored stay so, and after a handler of your own `fit` returns what it
             trained.
         """
-        options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule)
+        watch = WatchArguments(
+            monitor, early_stopping, keep_best, validation is not None, self._expected.n_classes > 0
+        )
+        options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule, watch)
         looked_at = truth("preflight", preflight)
         shown = progress_of(progress)
         with ExitStack() as stack:
@@ -246,6 +255,7 @@ class Trainer:
                 seed=self.seed,
                 labels=bool(self._expected.n_classes),
                 progress=shown,
+                save=self.save,
             )
             return loop.run(source, held_out, options)
 

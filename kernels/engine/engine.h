@@ -14,6 +14,7 @@ struct art_engine {
     art_pool *pool;
     const art_level *level;
     art_run_state state;
+    art_monitor monitor;
     uint64_t seed; /* options.seed: a new run starts with it */
     bool poison;
     bool ready;       /* weights have been initialised, written or loaded */
