@@ -21,6 +21,7 @@ from armtrain.optim.lr_scheduler import LRScheduler
 from armtrain.runtime.batches import Buffers, evaluate_source, with_row
 from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
+from armtrain.runtime.given import compare_given, data_crc32
 from armtrain.runtime.history import EpochRecord, Evaluation, History
 from armtrain.runtime.log import JsonLog
 from armtrain.runtime.measure import PeakMeter
@@ -131,12 +132,12 @@ class TrainingLoop:
 
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
-        engine, count = self._engine, train.count
+        engine, count, resumed = self._engine, train.count, False
         if options.checkpoint is not None:
             if not options.resume:
                 refuse_used(options.checkpoint, words_of(self._progress))
             else:
-                resume(
+                resumed = resume(
                     engine,
                     options.checkpoint,
                     seed=self._seed,
@@ -149,16 +150,14 @@ class TrainingLoop:
                 f"{self._buffers.batch_size}: every epoch is one batch of {count}"
             )
         state = RunState.of(engine)
-        self._watch.begin(options.resume, state.epoch)
+        self._watch.begin(resumed, state.epoch)
+        kept = options.checkpoint is not None
+        data = data_crc32(train, self._buffers) if kept else 0
+        compare_given(engine, options.schedule, data, resumed, self._progress)
         if state.n_train != count:
             state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
             state.n_train = count
             state.put(engine)
-        if not options.schedule and state.learning_rate_scale != 1.0:
-            self._progress.note(
-                "note: no schedule is given, learning rates stay at "
-                f"{state.learning_rate_scale:g} times the plan's"
-            )
         return options.epochs if options.resume else state.epoch + options.epochs
 
     def _epoch(

@@ -110,6 +110,7 @@ class Trainer:
         self._info: dict[str, Any] = self._engine.info()
         program = self.plan.program
         self._expected = expected_of(program, int(self._info["n_classes"]))
+        self._labels = self._expected.n_classes > 0
         self._buffers = Buffers(self.plan.batch_size, self._expected)
         self._about: About | None = None
         self._opened = opener(self._engine, self.plan.batch_size, self._expected)
@@ -227,9 +228,8 @@ class Trainer:
             Signals that are ignored stay so, and after a handler of your own `fit` returns what it
             trained.
         """
-        watch = WatchArguments(
-            monitor, early_stopping, keep_best, validation is not None, self._expected.n_classes > 0
-        )
+        held = validation is not None
+        watch = WatchArguments(monitor, early_stopping, keep_best, held, self._labels)
         options = fit_options(epochs, checkpoint, checkpoint_every, resume, log, schedule, watch)
         looked_at = truth("preflight", preflight)
         shown = progress_of(progress)
@@ -253,7 +253,7 @@ class Trainer:
                 self._buffers,
                 self._meter,
                 seed=self.seed,
-                labels=bool(self._expected.n_classes),
+                labels=self._labels,
                 progress=shown,
                 save=self.save,
             )
@@ -273,11 +273,7 @@ class Trainer:
             source = stack.enter_context(self._opened(data, True, self._about))
             take_room(engine_module(), self.plan.batch_size, source)
             result = evaluate_source(
-                self._engine,
-                self._buffers,
-                source,
-                labels=bool(self._expected.n_classes),
-                stop=lambda: False,
+                self._engine, self._buffers, source, labels=self._labels, stop=lambda: False
             )
         if result is None:
             raise ArmtrainError("the evaluation was stopped")

@@ -115,6 +115,8 @@ cdef extern from "engine/monitor.h" nogil:
         double best
         double plateau_best
         double plateau_scale
+        uint32_t schedule_crc32
+        uint32_t data_crc32
 
     art_monitor art_monitor_fresh()
     bint art_monitor_epoch(art_monitor *monitor, uint32_t quantity, double value, uint64_t epoch,

@@ -55,9 +55,9 @@ _Static_assert(offsetof(art_ckpt_header, state) == 64, "state");
 _Static_assert(offsetof(art_ckpt_header, kernel_level) == 128, "kernel level");
 _Static_assert(offsetof(art_ckpt_header, directory_bytes) == 152, "directory bytes");
 _Static_assert(offsetof(art_ckpt_header, update_crc32) == 160, "update crc32");
-_Static_assert(sizeof(art_monitor) == 56, "monitor");
+_Static_assert(sizeof(art_monitor) == 64, "monitor");
 _Static_assert(offsetof(art_ckpt_header, monitor) == ART_CKPT_HEADER_1_0, "monitor");
-_Static_assert(sizeof(art_ckpt_header) == 224, "header size");
+_Static_assert(sizeof(art_ckpt_header) == 232, "header size");
 _Static_assert(sizeof(art_ckpt_record) == 48, "record size");
 
 static inline uint64_t art_ckpt_padded(uint64_t bytes) {

@@ -52,7 +52,8 @@ typedef struct art_run_state {
     uint64_t n_train; /* samples of the training data, 0 if unknown */
 } art_run_state;
 
-/* What a run remembers of its epochs' measured values (engine/monitor.h); stored in checkpoints. */
+/* What a run remembers of its epochs' measured values (engine/monitor.h), and sums of what it was
+ * given (run/given.c); stored in checkpoints. */
 typedef struct art_monitor {
     uint32_t quantity; /* of `best`, 0: nothing was measured yet */
     uint32_t plateau_quantity;
@@ -62,7 +63,9 @@ typedef struct art_monitor {
     uint64_t best_epoch;
     double best;
     double plateau_best;
-    double plateau_scale; /* factor of the learning rates */
+    double plateau_scale;    /* factor of the learning rates */
+    uint32_t schedule_crc32; /* of the schedules, 0: unknown */
+    uint32_t data_crc32;     /* of some training samples, 0: unknown */
 } art_monitor;
 
 typedef struct art_info {

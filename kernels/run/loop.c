@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "engine/checkpoint.h"
+#include "given.h"
 #include "watch.h"
 
 #define NOTE_BYTES 4096
@@ -354,10 +355,7 @@ static art_status begin(run_loop *l, art_error *err) {
         l->state.n_train = l->train.count;
     }
     store_state(l);
-    if (l->schedule.n == 0 && l->state.learning_rate_scale != 1.0) {
-        run_note(o, "note: no schedule is given, learning rates stay at %g times the plan's",
-                 l->state.learning_rate_scale);
-    }
+    run_compare_given(l);
     if (l->state.epoch >= o->epochs) {
         run_note(o, "already finished: %llu of %llu epochs are complete, nothing to do",
                  (unsigned long long)l->state.epoch, (unsigned long long)o->epochs);
