@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import pytest
 
 import armtrain as at
 from armtrain import nn, optim
-from armtrain.errors import ArgumentError
+from armtrain.errors import ArgumentError, StorageError
 
 RUN = Path(__file__).resolve().parents[2] / "build" / "armtrain-run"
 DATA, HELD = "random:samples=22,seed=3", "random:samples=12,seed=5"
@@ -118,3 +120,55 @@ def test_another_schedule_or_other_data_are_told_at_a_resume(
     trainer = at.Trainer("m.plan")
     trainer.fit(given["data"], 5, schedule=given["schedule"], checkpoint="c", resume=True)
     assert told in capsys.readouterr().out
+
+
+def sealed(content: bytearray) -> bytes:
+    """Return a checkpoint with the checksum that fits."""
+    content[24:28] = zlib.crc32(content[28:]).to_bytes(4, "little")
+    return bytes(content)
+
+
+def test_a_checkpoint_of_format_1_0_is_resumed(work: Path) -> None:
+    trainer = at.Trainer("m.plan")
+    trainer.fit(DATA, 1, checkpoint="c", progress=False)
+    (file,) = Path("c").glob("*.ckpt")
+    content = bytearray(file.read_bytes())
+    del content[168:232]
+    struct.pack_into("<HIQ", content, 10, 0, 168, len(content))
+    at_record = 168
+    for _ in range(struct.unpack_from("<I", content, 28)[0]):
+        name_bytes, offset = struct.unpack_from("<I28xQ", content, at_record)
+        struct.pack_into("<Q", content, at_record + 32, offset - 64)
+        at_record += 48 + -(-name_bytes // 8) * 8
+    file.write_bytes(sealed(content))
+    resumed = at.Trainer("m.plan")
+    resumed.fit(DATA, 2, checkpoint="c", resume=True, progress=False)
+    trainer.fit(DATA, 1, progress=False)
+    for name, array in trainer.state_dict().items():
+        assert array.tobytes() == resumed.state_dict()[name].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("at_byte", "value", "field"),
+    [
+        (168, struct.pack("<I", 4), "quantity"),
+        (184, struct.pack("<Q", 99), "epoch"),
+        (192, struct.pack("<Q", 99), "best_epoch"),
+        (200, struct.pack("<d", float("nan")), "best"),
+        (216, struct.pack("<d", 1.5), "plateau_scale"),
+    ],
+)
+def test_senseless_watched_values_are_skipped(
+    at_byte: int, value: bytes, field: str, work: Path
+) -> None:
+    fit(1, "c")
+    (file,) = Path("c").glob("*.ckpt")
+    content = bytearray(file.read_bytes())
+    content[at_byte : at_byte + len(value)] = value
+    file.write_bytes(sealed(content))
+    with pytest.raises(StorageError, match="1 damaged"):
+        at.Trainer("m.plan").fit(DATA, 2, checkpoint="c", resume=True)
+    args = [str(RUN), "m.plan", "--data", DATA, "--epochs", "2", "--checkpoint", "c", "--resume"]
+    done = subprocess.run(args, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4
+    assert f"the {field} of its measured epochs" in done.stdout + done.stderr
