@@ -124,6 +124,12 @@ class Engine:
     ) -> None:
         """Say what the run does to training inputs: checkpoints name it, and loading compares."""
 
+    def get_monitor(self) -> dict[str, Any]:
+        """Return the fields of `art_monitor`: what the run remembers of its epochs' values."""
+
+    def set_monitor(self, memory: Mapping[str, Any]) -> None:
+        """Replace all fields of `art_monitor`."""
+
     def random_sample(self, seed: int, index: int, x: _Array, target: _Array) -> None:
         """Write sample `index` of `random:` data: x in [0, 1) and a label or float target."""
 
@@ -134,8 +140,30 @@ def schedule_scale(
     per_step: bool,
     epoch: int,
     step: int,
+    plateau: float = 1.0,
 ) -> float:
-    """Return the factor of the learning rates after `epoch` complete epochs and `step` steps."""
+    """Return the factor of the learning rates after `epoch` complete epochs and `step` steps.
+
+    `plateau` is the factor of the schedule that follows measured values.
+    """
+
+def new_monitor() -> dict[str, Any]:
+    """Return the fields of `art_monitor` of a new run."""
+
+def monitor_epoch(
+    memory: Mapping[str, Any],
+    quantity: int,
+    value: float,
+    epoch: int,
+    plateau: Sequence[float] | None = None,
+) -> tuple[dict[str, Any], bool]:
+    """Return the memory after another epoch, and whether its value is the best.
+
+    `plateau` are the options of that schedule, or None.
+    """
+
+def monitor_exhausted(memory: Mapping[str, Any], quantity: int, epoch: int, patience: int) -> bool:
+    """Return whether no value was as good as the best for `patience` epochs; never for 0."""
 
 def shuffle(seed: int, epoch: int, count: int, first: int, out: _Array) -> None:
     """Write the sample indices (uint64) at positions `first` on of an epoch into `out`."""

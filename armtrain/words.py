@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-__all__ = ["ARGUMENTS", "OPTIONS", "Words"]
+__all__ = ["ARGUMENTS", "MONITORS", "OPTIONS", "Words"]
 
 Words = Mapping[str, str]
 ARGUMENTS: Words = {
@@ -25,3 +25,5 @@ OPTIONS: Words = {
     "seed": "--seed {}",
 }
 """How users of the command line write it."""
+MONITORS = ("train_loss", "val_loss", "val_accuracy")
+"""Values of an epoch that a run can follow; their order is that of the engine's ART_MONITOR_*."""

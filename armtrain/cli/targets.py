@@ -49,6 +49,7 @@ _WRITTEN = (
     ("html", "--html", True),
     ("text", "--text", True),
     ("save", "--save", True),
+    ("keep_best", "--keep-best", True),
     ("log", "--log", False),
     ("checkpoint", "--checkpoint", False),
 )

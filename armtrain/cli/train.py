@@ -20,7 +20,7 @@ from armtrain.cli.common import (
 )
 from armtrain.cli.parser import Parser, describe_augment, describe_data, describe_schedules
 from armtrain.limits import MAX_EPOCHS
-from armtrain.words import OPTIONS
+from armtrain.words import MONITORS, OPTIONS
 
 if TYPE_CHECKING:
     from armtrain.runtime.history import History
@@ -61,6 +61,7 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.add_argument(
         "--schedule", metavar="S", type=schedule, help="factor of the learning rates, see below"
     )
+    _add_watching(parser)
     parser.add_argument(
         "--augment",
         metavar="A",
@@ -85,6 +86,28 @@ def add_parser(subparsers: Subparsers) -> Parser:
     return parser
 
 
+def _add_watching(parser: Parser) -> None:
+    """Add what follows the epochs' values."""
+    parser.add_argument(
+        "--early-stopping",
+        metavar="N",
+        type=at_least(1, MAX_EPOCHS),
+        help="stop after N epochs without a better value",
+    )
+    parser.add_argument(
+        "--keep-best",
+        metavar="F.safetensors",
+        type=path_text,
+        help="write the weights of the best epoch; --save writes the last ones",
+    )
+    parser.add_argument(
+        "--monitor",
+        choices=MONITORS,
+        help="what --early-stopping, --keep-best and --schedule plateau follow; default: val_loss "
+        "with --validation, else train_loss",
+    )
+
+
 def run(args: argparse.Namespace) -> int:
     """Train."""
     from armtrain.runtime.progress import default_progress
@@ -104,6 +127,9 @@ def run(args: argparse.Namespace) -> int:
         schedule=args.schedule,
         augment=args.augment,
         preflight=args.preflight,
+        early_stopping=args.early_stopping,
+        keep_best=args.keep_best,
+        monitor=args.monitor,
         progress=progress,
     )
     if args.save:
@@ -128,6 +154,8 @@ def summary(trainer: Trainer, history: History) -> dict[str, object]:
         "train_loss": last.train_loss if last else None,
         "val_loss": last.val_loss if last else None,
         "val_accuracy": last.val_accuracy if last else None,
+        "best_epoch": history.best_epoch,
+        "stopped_early": history.stopped_early,
         "kernel_level": trainer.info["kernel_level"],
         "threads": trainer.info["threads"],
         "arena_bytes": trainer.plan.arena_bytes,

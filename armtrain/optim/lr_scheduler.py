@@ -2,7 +2,8 @@
 
 A schedule is a factor of the plan's learning rates, those of all parameter groups alike, and a
 function of time alone: of complete epochs, as scripts that call torch's `step()` once an epoch, or
-of optimiser steps (`interval="step"`). Where torch takes a learning rate, a factor is taken here.
+of optimiser steps (`interval="step"`). `ReduceLROnPlateau` alone follows what is measured. Where
+torch takes a learning rate, a factor is taken here.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ __all__ = [
     "MultiStepLR",
     "OneCycleLR",
     "PolynomialLR",
+    "ReduceLROnPlateau",
     "StepLR",
     "check_schedule",
     "parse_schedule",
@@ -34,6 +36,7 @@ __all__ = [
 MOST_SCHEDULES, MOST_MILESTONES = 4, 16
 _RANGES: dict[str, tuple[float, float]] = {
     **dict.fromkeys(("factor", "start_factor", "end_factor", "eta_min_factor"), (0.0, 1.0)),
+    **dict.fromkeys(("threshold", "min_factor"), (0.0, 1.0)),
     "gamma": (0.0, 1.0),
     "pct_start": (0.0, 1.0 - 2.0**-20),
     **dict.fromkeys(("div_factor", "final_div_factor"), (1.0, 1e9)),
@@ -42,6 +45,8 @@ _RANGES: dict[str, tuple[float, float]] = {
 _WHOLE: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("total_iters", "step_size", "T_max"), (1, MAX_EPOCHS)),
     "power": (1, 1000),
+    "patience": (0, MAX_EPOCHS - 1),
+    "cooldown": (0, MAX_EPOCHS),
     "total_steps": (2, MAX_EPOCHS),
 }
 """Option that is a whole number -> its range."""
@@ -176,11 +181,36 @@ class OneCycleLR(LRScheduler):
     final_div_factor: float = 1e4
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReduceLROnPlateau(LRScheduler):
+    """Times `factor` after `patience` epochs without a better value, down to `min_factor`.
+
+    The value is what `fit(monitor=...)` names. Better is what is better than the best by the share
+    `threshold`, torch's `threshold_mode='rel'`. After a reduction `cooldown` epochs do not count.
+    `min_factor` is torch's `min_lr` divided by the learning rate.
+    """
+
+    word: ClassVar[str] = "plateau"
+    factor: float = 0.1
+    patience: int = 10
+    threshold: float = 1e-4
+    cooldown: int = 0
+    min_factor: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check the values; a factor of 1 would reduce nothing."""
+        super().__post_init__()
+        title = f"optim.lr_scheduler.{type(self).__name__}"
+        real(f"{title}: factor", self.factor, 0.0, 1.0 - 2.0**-20)
+        if self.interval != "epoch":
+            raise ArgumentError(f"{title}: interval needs 'epoch', got {self.interval!r}")
+
+
 _SCHEDULES: dict[str, type[LRScheduler]] = {
     kind.word: kind
     for kind in (
         *(ConstantLR, LinearLR, StepLR, MultiStepLR, ExponentialLR, PolynomialLR),
-        *(CosineAnnealingLR, OneCycleLR),
+        *(CosineAnnealingLR, OneCycleLR, ReduceLROnPlateau),
     )
 }
 
@@ -225,6 +255,8 @@ def check_schedule(schedule: Any) -> tuple[LRScheduler, ...]:
         )
     if not 1 <= len(known) <= MOST_SCHEDULES:
         raise ArgumentError(f"schedule needs 1 to {MOST_SCHEDULES} schedules, got {len(known)}")
+    if sum(isinstance(p, ReduceLROnPlateau) for p in known) > 1:
+        raise ArgumentError("only one of the schedules can be a ReduceLROnPlateau ('plateau')")
     return tuple(known)
 
 

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.atomic import check_target
 from armtrain.data.augment import augment_of
 from armtrain.errors import ArgumentError, NonFiniteError, ShapeError
-from armtrain.files import path_text
+from armtrain.files import path_text, read_regular
 from armtrain.limits import MAX_EPOCHS
-from armtrain.optim.lr_scheduler import check_schedule
+from armtrain.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau, check_schedule
+from armtrain.planfile.plan import Plan
 from armtrain.runtime.callbacks import Callbacks
 from armtrain.runtime.loop import FitOptions
 from armtrain.runtime.progress import Progress, Quiet, default_progress
+from armtrain.runtime.watch import WatchOptions
 from armtrain.values import as_integer, integer, truth
+from armtrain.words import MONITORS
 
-__all__ = ["checked_state", "fit_options", "level_of", "path_of", "progress_of"]
+__all__ = [
+    "WatchArguments",
+    "checked_state",
+    "fit_options",
+    "level_of",
+    "path_of",
+    "plan_of",
+    "progress_of",
+    "watch_options",
+]
 
 _IGNORED = ".num_batches_tracked"
 
@@ -105,6 +119,14 @@ def checked_state(
     return given
 
 
+def plan_of(given: Plan | str | os.PathLike[str]) -> tuple[Plan, bytes]:
+    """Return a plan, or that of a file, and the file's content."""
+    if isinstance(given, Plan):
+        return given, given.to_bytes()
+    content = read_regular(path_of("plan", given), "the plan ")
+    return Plan.from_bytes(content), content
+
+
 def fit_options(
     epochs: Any,
     checkpoint: Any,
@@ -114,6 +136,7 @@ def fit_options(
     schedule: Any,
     augment: Any = None,
     callbacks: Any = None,
+    watch: WatchArguments | None = None,
 ) -> FitOptions:
     """Return the checked options of one run.
 
@@ -127,19 +150,68 @@ def fit_options(
             f"epochs needs an integer, got a {type(epochs).__name__}; data and targets go "
             "together, as in fit((x, y), epochs=3)"
         )
+    schedules = check_schedule(schedule)
     options = FitOptions(
         integer("epochs", epochs, 0, MAX_EPOCHS),
         None if checkpoint is None else path_of("checkpoint", checkpoint),
         _every(checkpoint_every),
         truth("resume", resume),
         None if log is None else path_of("log", log),
-        check_schedule(schedule),
+        schedules,
         augment_of(augment),
         Callbacks(callbacks),
+        watch_options(watch or WatchArguments(), schedules),
     )
     if options.checkpoint is None and (options.resume or options.checkpoint_every):
         raise ArgumentError("resume and checkpoint_every need a checkpoint directory")
     return options
+
+
+@dataclass(frozen=True)
+class WatchArguments:
+    """What a caller of `Trainer.fit` passed."""
+
+    monitor: Any = None
+    early_stopping: Any = None
+    keep_best: Any = None
+    validated: bool = False
+    labels: bool = False
+
+
+def watch_options(given: WatchArguments, schedules: tuple[LRScheduler, ...]) -> WatchOptions | None:
+    """Return what to do with the epochs' values, None for nothing.
+
+    Raises
+    ------
+    ArgumentError
+        One is of the wrong kind or out of range, or what it needs is missing.
+    """
+    plateau = next((s for s in schedules if isinstance(s, ReduceLROnPlateau)), None)
+    if (given.early_stopping, given.keep_best, plateau) == (None, None, None):
+        if given.monitor is not None:
+            raise ArgumentError(
+                "monitor needs early_stopping, keep_best or a schedule ReduceLROnPlateau, which "
+                "follow it"
+            )
+        return None
+    preset = "val_loss" if given.validated else "train_loss"
+    quantity = preset if given.monitor is None else given.monitor
+    if not isinstance(quantity, str) or quantity not in MONITORS:
+        raise ArgumentError(f"monitor needs one of {', '.join(MONITORS)}, got {quantity!r:.80}")
+    if quantity.startswith("val_") and not given.validated:
+        raise ArgumentError(f"monitor='{quantity}' needs validation data")
+    if quantity == "val_accuracy" and not given.labels:
+        raise ArgumentError(
+            "monitor='val_accuracy' needs labels, this plan's targets are numbers: use 'val_loss'"
+        )
+    patience, keep = given.early_stopping, given.keep_best
+    if patience is not None:
+        what = "early_stopping, the epochs without a better value,"
+        patience = integer(what, patience, 1, MAX_EPOCHS)
+    if keep is not None:
+        keep = path_of("keep_best", keep)
+        check_target(keep)
+    return WatchOptions(quantity, patience or 0, keep, plateau)
 
 
 def _every(steps: Any) -> int | None:

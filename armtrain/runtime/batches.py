@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from armtrain.data import Expected, Source
 from armtrain.data.preflight import Scratch, preflight
-from armtrain.errors import NonFiniteError
+from armtrain.errors import NonFiniteError, ShapeError
 from armtrain.process import check_process
 from armtrain.runtime.history import Evaluation
 from armtrain.runtime.metrics import Metric
@@ -22,7 +22,7 @@ from armtrain.runtime.metrics import Metric
 if TYPE_CHECKING:
     from armtrain._engine import Engine
 
-__all__ = ["Buffers", "evaluate_source", "look_at", "predict_source", "with_row"]
+__all__ = ["Buffers", "evaluate_source", "look_at", "predict_source", "train_batch", "with_row"]
 
 
 class Buffers:
@@ -126,6 +126,31 @@ def look_at(
     with buffers.turn:
         scratch = Scratch(buffers.rows, buffers.x, buffers.target)
         return preflight(source, expected, scratch, role, ignored_label)
+
+
+def train_batch(engine: Engine, buffers: Buffers, source: Source) -> float:
+    """Train all samples of a source as one batch and return their mean loss before the step.
+
+    Raises
+    ------
+    ShapeError
+        More samples than planned.
+    NonFiniteError
+        The loss or a weight is not finite.
+    """
+    if source.count > buffers.batch_size:
+        raise ShapeError(
+            f"a batch of {source.count} samples is larger than the planned {buffers.batch_size}: "
+            "split it, or plan with a larger batch_size"
+        )
+    with buffers.turn:
+        n = buffers.load_from(source, 0, targets=True)
+        x, target = buffers.x[:n], buffers.target[:n]
+        try:
+            return float(engine.train_step(x, target, n))
+        except NonFiniteError as error:
+            rows, arrays = buffers.rows[:n], {"x": x, "y": target}
+            raise with_row(error, source, rows, arrays, "the batch of this step") from error
 
 
 def evaluate_source(

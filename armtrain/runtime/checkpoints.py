@@ -121,8 +121,8 @@ def resume(
     seed: int,
     n_train: int,
     progress: Progress,
-) -> None:
-    """Load the newest intact checkpoint, if there is any, and say what was done.
+) -> bool:
+    """Load the newest intact checkpoint and say what was done; False if there is none.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def resume(
     """
     if not _files(directory):
         progress.note(f"no checkpoint in {os.fspath(directory)} yet: starting from the beginning")
-        return
+        return False
     note = engine.checkpoint_load(os.fspath(directory))
     for line in note.splitlines():
         if line.strip():
@@ -154,3 +154,4 @@ def resume(
         f"resumed at step {state.step}: {state.epoch} epoch(s) complete, "
         f"{state.position} samples into the next"
     )
+    return True

@@ -98,6 +98,15 @@ def _row(record: EpochRecord) -> str:
 class History:
     """The epochs that one call of `fit` trained.
 
+    Attributes
+    ----------
+    epochs : tuple of EpochRecord
+    best_epoch : int or None
+        Epoch of the best watched value, counted from 1 over the whole run; None if `fit` was not
+        asked to watch one.
+    stopped_early : bool
+        Whether `early_stopping` ended the run.
+
     Examples
     --------
     >>> History(()).train_loss
@@ -107,6 +116,8 @@ class History:
     """
 
     epochs: tuple[EpochRecord, ...]
+    best_epoch: int | None = None
+    stopped_early: bool = False
 
     def __repr__(self) -> str:
         if not self.epochs:

@@ -24,11 +24,13 @@ from armtrain.runtime.batches import Buffers, evaluate_source, with_row
 from armtrain.runtime.callbacks import CallbackError, Callbacks
 from armtrain.runtime.checkpoints import KEEP, check_writable, hold_directory, refuse_used, resume
 from armtrain.runtime.engine import RunState
+from armtrain.runtime.given import compare_given, data_crc32
 from armtrain.runtime.history import EpochRecord, Evaluation, History
 from armtrain.runtime.log import JsonLog
 from armtrain.runtime.measure import PeakMeter
 from armtrain.runtime.progress import Progress, words_of
 from armtrain.runtime.signals import StopGuard
+from armtrain.runtime.watch import Watch, WatchOptions
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
@@ -37,8 +39,8 @@ __all__ = ["FitOptions", "Shuffle", "TrainingLoop"]
 
 Shuffle = Callable[[int, int, int, int, Any], None]
 """shuffle(seed, epoch, count, first, out): sample numbers from position `first` on."""
-ScheduleScale = Callable[[str, Sequence[float], Sequence[int], bool, int, int], float]
-"""schedule_scale(word, values, milestones, per_step, epoch, step): the factor of the rates."""
+ScheduleScale = Callable[[str, Sequence[float], Sequence[int], bool, int, int, float], float]
+"""schedule_scale(word, values, milestones, per_step, epoch, step, plateau): the rates' factor."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class FitOptions:
     schedule: tuple[LRScheduler, ...] = ()
     augment: Augment | None = None
     callbacks: Callbacks = field(default_factory=Callbacks)
+    watch: WatchOptions | None = None
 
 
 class TrainingLoop:
@@ -70,6 +73,7 @@ class TrainingLoop:
         labels: bool,
         progress: Progress,
         augmentation: Augmentation | None = None,
+        save: Callable[[str], None],
     ) -> None:
         """Keep what every run of a trainer shares."""
         self._engine = engine
@@ -89,6 +93,8 @@ class TrainingLoop:
         self._held = -1
         self._ignored = int(info["ignored_label"]) if labels else None
         self._skipped = False
+        self._save_weights = save
+        self._watch = Watch(engine, None, progress, save)
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
@@ -99,6 +105,7 @@ class TrainingLoop:
 
     def _run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Do the same with the checkpoint directory held."""
+        watch = self._watch = Watch(self._engine, options.watch, self._progress, self._save_weights)
         target = self._begin(train, options)
         state = RunState.of(self._engine)
         if options.checkpoint is not None and state.epoch < target:
@@ -112,12 +119,13 @@ class TrainingLoop:
         with opened as log, StopGuard() as guard:
             try:
                 options.callbacks.call("on_train_begin", epochs=target, samples=train.count)
-                while state.epoch < target:
+                while state.epoch < target and not watch.exhausted(state.epoch, state.position):
                     record = self._epoch(state, train, validation, target, options, guard)
                     if record is None:
                         self._stop(state, options)
                         break
                     records.append(record)
+                    watch.take(record)
                     if log is not None:
                         log.write(record)
                     self._progress.end(target, record)
@@ -126,23 +134,26 @@ class TrainingLoop:
                     if guard.requested:
                         self._stop(None, options)
                         break
+                else:
+                    watch.tell(state.epoch, state.position)
                 options.callbacks.call("on_train_end", epochs=len(records))
             except CallbackError as error:
                 self._save(state, options)
                 raise error.with_way(self._way(options)) from error.__cause__
             finally:
                 self._progress.clear()
-        return History(tuple(records))
+        early = watch.exhausted(state.epoch, state.position)
+        return History(tuple(records), watch.best_epoch(), early)
 
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
-        engine, count = self._engine, train.count
+        engine, count, resumed = self._engine, train.count, False
         engine.set_augment(**asdict(options.augment) if options.augment else {})
         if options.checkpoint is not None:
             if not options.resume:
                 refuse_used(options.checkpoint, words_of(self._progress))
             else:
-                resume(
+                resumed = resume(
                     engine,
                     options.checkpoint,
                     seed=self._seed,
@@ -155,15 +166,14 @@ class TrainingLoop:
                 f"{self._buffers.batch_size}: every epoch is one batch of {count}"
             )
         state = RunState.of(engine)
+        self._watch.begin(resumed, state.epoch)
+        kept = options.checkpoint is not None
+        data = data_crc32(train, self._buffers) if kept else 0
+        compare_given(engine, options.schedule, data, resumed, self._progress)
         if state.n_train != count:
             state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
             state.n_train = count
             state.put(engine)
-        if not options.schedule and state.learning_rate_scale != 1.0:
-            self._progress.note(
-                "note: no schedule is given, learning rates stay at "
-                f"{state.learning_rate_scale:g} times the plan's"
-            )
         return options.epochs if options.resume else state.epoch + options.epochs
 
     def _epoch(
@@ -210,11 +220,12 @@ class TrainingLoop:
         if not schedule:
             return
         scale, step = 1.0, self._engine.get_state()["step"]
+        plateau = self._watch.plateau_scale
         for part in schedule:
             milestones = getattr(part, "milestones", ())
             per_step = part.interval == "step"
             scale *= self._schedule_scale(
-                part.word, part.values(), milestones, per_step, state.epoch, step
+                part.word, part.values(), milestones, per_step, state.epoch, step, plateau
             )
         state.learning_rate_scale = scale
         state.put(self._engine)

@@ -14,14 +14,21 @@ from armtrain.data import Source
 from armtrain.data.about import About
 from armtrain.data.preflight import ROLES
 from armtrain.data.spec import Data
-from armtrain.errors import EngineError, NonFiniteError, ShapeError
-from armtrain.files import read_regular
+from armtrain.errors import EngineError
 from armtrain.ir.program import Role
 from armtrain.limits import MAX_THREADS, MAX_UINT64
 from armtrain.planfile.plan import Plan
-from armtrain.runtime.arguments import checked_state, fit_options, level_of, path_of, progress_of
+from armtrain.runtime.arguments import (
+    WatchArguments,
+    checked_state,
+    fit_options,
+    level_of,
+    path_of,
+    plan_of,
+    progress_of,
+)
 from armtrain.runtime.augmenting import augmentation_of
-from armtrain.runtime.batches import Buffers, look_at, predict_source, with_row
+from armtrain.runtime.batches import Buffers, look_at, predict_source, train_batch
 from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_of, output_shape
 from armtrain.runtime.evaluation import evaluate_all
 from armtrain.runtime.history import Evaluation, History
@@ -84,12 +91,7 @@ class Trainer:
         self.seed = integer("seed", seed, 0, MAX_UINT64)
         threads = integer("threads (0 for the usable processors)", threads, 0, MAX_THREADS)
         kernel_level = level_of(kernel_level)
-        content = (
-            plan.to_bytes()
-            if isinstance(plan, Plan)
-            else read_regular(path_of("plan", plan), "the plan ")
-        )
-        self.plan = plan if isinstance(plan, Plan) else Plan.from_bytes(content)
+        self.plan, content = plan_of(plan)
         module = engine_module()
         self._meter = PeakMeter()
         self._engine = module.Engine(
@@ -104,6 +106,7 @@ class Trainer:
         self._info: dict[str, Any] = self._engine.info()
         program = self.plan.program
         self._expected = expected_of(program, int(self._info["n_classes"]))
+        self._labels = self._expected.n_classes > 0
         self._buffers = Buffers(self.plan.batch_size, self._expected)
         self._about: About | None = None
         self._opened = opener(self._engine, self.plan.batch_size, self._expected)
@@ -158,6 +161,9 @@ class Trainer:
         schedule: Any = None,
         augment: Any = None,
         callbacks: Sequence[Any] | None = None,
+        early_stopping: int | None = None,
+        keep_best: str | os.PathLike[str] | None = None,
+        monitor: str | None = None,
         preflight: bool = True,
         progress: Progress | bool | None = None,
     ) -> History:
@@ -193,6 +199,13 @@ class Trainer:
         preflight : bool
             Read all data once before the first step, to refuse values that are not finite and to
             tell what looks wrong.
+        early_stopping : int, optional
+            Stop after so many epochs without a better value than the best before.
+        keep_best : path-like, optional
+            Safetensors file for the weights of the best epoch; the trainer's own are the last.
+        monitor : str, optional
+            'val_loss' (the default with `validation`), 'val_accuracy' or 'train_loss': the value
+            that `early_stopping`, `keep_best` and ReduceLROnPlateau follow.
         progress : Progress or bool, optional
             A bar on a terminal, else lines, by default; False shows nothing.
 
@@ -221,8 +234,10 @@ class Trainer:
             Signals that are ignored stay so, and after a handler of your own `fit` returns what it
             trained.
         """
+        held = validation is not None
+        watch = WatchArguments(monitor, early_stopping, keep_best, held, self._labels)
         options = fit_options(
-            epochs, checkpoint, checkpoint_every, resume, log, schedule, augment, callbacks
+            epochs, checkpoint, checkpoint_every, resume, log, schedule, augment, callbacks, watch
         )
         looked_at = truth("preflight", preflight)
         shown = progress_of(progress)
@@ -247,9 +262,10 @@ class Trainer:
                 self._buffers,
                 self._meter,
                 seed=self.seed,
-                labels=bool(self._expected.n_classes),
+                labels=self._labels,
                 progress=shown,
                 augmentation=augmentation,
+                save=self.save,
             )
             return loop.run(source, held_out, options)
 
@@ -271,8 +287,7 @@ class Trainer:
         metrics : str or iterable of str
             Further figures: 'top5' or another number, 'confusion', 'mae'; they cost a prediction.
         """
-        with ExitStack() as stack:
-            source = stack.enter_context(self._opened(data, True, self._about))
+        with self._opened(data, True, self._about) as source:
             return evaluate_all(
                 self._engine, self._buffers, source, self.plan, self._expected, metrics
             )
@@ -287,8 +302,7 @@ class Trainer:
         NonFiniteError
             A sample or its output holds a NaN or an infinity; the message names the row.
         """
-        with ExitStack() as stack:
-            source = stack.enter_context(self._opened(x, False, self._about))
+        with self._opened(x, False, self._about) as source:
             out = np.empty((source.count, *self.output_shape), np.float32)
             first = 0
             for part in predict_source(self._engine, self._buffers, source, self.output_shape):
@@ -298,8 +312,7 @@ class Trainer:
 
     def predict_batches(self, x: Data) -> Iterator[NDArray[np.float32]]:
         """Yield the outputs batch by batch, for data larger than memory."""
-        with ExitStack() as stack:
-            source = stack.enter_context(self._opened(x, False, self._about))
+        with self._opened(x, False, self._about) as source:
             yield from predict_source(self._engine, self._buffers, source, self.output_shape)
 
     def step(self, x: Any, y: Any) -> float:
@@ -312,22 +325,9 @@ class Trainer:
         NonFiniteError
             The loss or a weight is not finite.
         """
-        with ExitStack() as stack:
-            source = stack.enter_context(self._opened((x, y), True, None))
-            if source.count > self.plan.batch_size:
-                raise ShapeError(
-                    f"a batch of {source.count} samples is larger than the planned "
-                    f"{self.plan.batch_size}: split it, or plan with a larger batch_size"
-                )
+        with self._opened((x, y), True, None) as source:
             check_smallest_batch(self.plan.program, source.count)
-            stack.enter_context(self._buffers.turn)
-            n = self._buffers.load_from(source, 0, targets=True)
-            x, target = self._buffers.x[:n], self._buffers.target[:n]
-            try:
-                return float(self._engine.train_step(x, target, n))
-            except NonFiniteError as error:
-                rows, arrays = self._buffers.rows[:n], {"x": x, "y": target}
-                raise with_row(error, source, rows, arrays, "the batch of this step") from error
+            return train_batch(self._engine, self._buffers, source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write weights and buffers as a safetensors file with torch's names, crash-safe.

@@ -281,6 +281,19 @@ cdef class Engine:
         art_engine_set_augment(self.engine, &what)
         self.turn.release()
 
+    def get_monitor(self):
+        cdef art_monitor memory
+        self.enter()
+        art_engine_get_monitor(self.engine, &memory)
+        self.turn.release()
+        return memory
+
+    def set_monitor(self, memory):
+        cdef art_monitor new = memory
+        self.enter()
+        art_engine_set_monitor(self.engine, &new)
+        self.turn.release()
+
     def random_sample(self, seed, index, x, target):
         cdef uint64_t key = seed, position = index
         cdef _Buffer a = _writable(x, "x", "float32", self.facts.input_elements)
@@ -307,3 +320,4 @@ def shuffle(seed, epoch, count, first, out):
 
 include "augment.pxi"
 include "machine.pxi"
+include "schedule.pxi"

@@ -95,12 +95,36 @@ cdef extern from "engine/schedule.h" nogil:
     ctypedef struct art_schedule:
         const art_schedule_kind *kind
         bint per_step
-        double values[4]
+        double values[5]
         uint64_t milestones[16]
         unsigned int n_milestones
 
     const art_schedule_kind *art_schedule_find(const char *word)
-    double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step)
+    double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step,
+                              double plateau)
+
+
+cdef extern from "engine/monitor.h" nogil:
+    ctypedef struct art_monitor:
+        uint32_t quantity
+        uint32_t plateau_quantity
+        uint32_t plateau_bad
+        uint32_t plateau_cooldown
+        uint64_t epoch
+        uint64_t best_epoch
+        double best
+        double plateau_best
+        double plateau_scale
+        uint32_t schedule_crc32
+        uint32_t data_crc32
+
+    art_monitor art_monitor_fresh()
+    bint art_monitor_epoch(art_monitor *monitor, uint32_t quantity, double value, uint64_t epoch,
+                           const art_schedule *plateau)
+    bint art_monitor_exhausted(const art_monitor *monitor, uint32_t quantity, uint64_t epoch,
+                               uint64_t patience)
+    void art_engine_get_monitor(const art_engine *engine, art_monitor *monitor)
+    void art_engine_set_monitor(art_engine *engine, const art_monitor *monitor)
 
 
 cdef extern from "engine/augment.h" nogil:

@@ -1,4 +1,4 @@
-"""What the C library says without an open plan: machine, checksums, scratch, learning rates."""
+"""What the C library says without an open plan: machine, checksums, scratch."""
 
 
 def kernel_levels():
@@ -72,24 +72,6 @@ def op_workspace(op, dims, attrs, threads):
         for j in range(ART_MAX_DIMS):
             args.operand[i].dims[j] = shape[j] if j < len(shape) else 1
     return 0 if found.workspace == NULL else found.workspace(&args)
-
-
-def schedule_scale(str word, values, milestones, per_step, epoch, step):
-    """Return the factor of the learning rates after `epoch` complete epochs and `step` steps."""
-    cdef art_schedule schedule
-    encoded = word.encode()
-    schedule.kind = art_schedule_find(encoded)
-    known = schedule.kind != NULL
-    if not known or len(values) > ART_SCHEDULE_VALUES or len(milestones) > ART_SCHEDULE_MILESTONES:
-        given = f"{len(values)} values and {len(milestones)} times"
-        raise ShapeError(f"no schedule '{word}' of {given}")
-    schedule.per_step = per_step
-    schedule.n_milestones = len(milestones)
-    for i, value in enumerate(values):
-        schedule.values[i] = value
-    for i, value in enumerate(milestones):
-        schedule.milestones[i] = value
-    return art_schedule_scale(&schedule, epoch, step)
 
 
 def version():

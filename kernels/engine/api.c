@@ -188,6 +188,14 @@ void art_engine_set_state(art_engine *engine, const art_run_state *state) {
     engine->state = *state;
 }
 
+void art_engine_get_monitor(const art_engine *engine, art_monitor *monitor) {
+    *monitor = engine->monitor;
+}
+
+void art_engine_set_monitor(art_engine *engine, const art_monitor *monitor) {
+    engine->monitor = *monitor;
+}
+
 art_status art_engine_check_ready(const art_engine *engine, art_error *err) {
     ART_FAIL_IF(!engine->ready, err, ART_USE,
                 "the engine has no weights yet, or loading them broke off half-way: load a whole "

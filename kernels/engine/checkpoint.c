@@ -8,6 +8,7 @@
 
 #include "core/crc32.h"
 #include "engine/kept.h"
+#include "engine/monitor.h"
 #include "ops/check.h"
 
 /* Operation, first operand's name and attributes of every step that updates or clips. They are
@@ -35,6 +36,7 @@ void art_ckpt_describe(const art_engine *engine, art_ckpt_header *header) {
     header->header_bytes = sizeof *header;
     memcpy(header->model_hash, engine->plan.header->model_hash, sizeof header->model_hash);
     header->state = engine->state;
+    header->monitor = engine->monitor;
     snprintf(header->kernel_level, sizeof header->kernel_level, "%s", engine->level->name);
     for (uint32_t i = 0; i < art_engine_tensors(engine); i++) {
         if (art_role_is_kept(art_engine_tensor(engine, i)->role)) {
@@ -110,10 +112,11 @@ art_status art_ckpt_path(const char *dir, uint64_t step, char path[ART_PATH_MAX]
 }
 
 art_status art_ckpt_read_header(const art_file *file, art_ckpt_header *header, art_error *err) {
-    ART_FAIL_IF(file->bytes < sizeof *header, err, ART_FILE_FORMAT,
-                "it has %llu bytes, a checkpoint has at least %zu", (unsigned long long)file->bytes,
-                sizeof *header);
-    ART_TRY(art_file_read(file, 0, header, sizeof *header, err));
+    memset(header, 0, sizeof *header);
+    ART_FAIL_IF(file->bytes < ART_CKPT_HEADER_1_0, err, ART_FILE_FORMAT,
+                "it has %llu bytes, a checkpoint has at least %d", (unsigned long long)file->bytes,
+                ART_CKPT_HEADER_1_0);
+    ART_TRY(art_file_read(file, 0, header, ART_CKPT_HEADER_1_0, err));
     ART_FAIL_IF(memcmp(header->magic, ART_CKPT_MAGIC, sizeof header->magic) != 0, err,
                 ART_FILE_FORMAT, "it does not start like a checkpoint");
     ART_FAIL_IF(header->version_major != ART_CKPT_VERSION_MAJOR ||
@@ -121,10 +124,16 @@ art_status art_ckpt_read_header(const art_file *file, art_ckpt_header *header, a
                 err, ART_FILE_FORMAT, "it has format version %u.%u, this armtrain reads %d.%d",
                 header->version_major, header->version_minor, ART_CKPT_VERSION_MAJOR,
                 ART_CKPT_VERSION_MINOR);
-    ART_FAIL_IF(header->file_bytes != file->bytes || header->header_bytes != sizeof *header, err,
-                ART_FILE_FORMAT, "it has %llu bytes but was written with %llu",
+    size_t needed = header->version_minor == 0 ? ART_CKPT_HEADER_1_0 : sizeof *header;
+    ART_FAIL_IF(header->file_bytes != file->bytes || header->header_bytes != needed ||
+                    file->bytes < needed,
+                err, ART_FILE_FORMAT, "it has %llu bytes but was written with %llu",
                 (unsigned long long)file->bytes, (unsigned long long)header->file_bytes);
-    return ART_OK;
+    if (needed == ART_CKPT_HEADER_1_0) {
+        header->monitor = art_monitor_fresh();
+        return ART_OK;
+    }
+    return art_file_read(file, ART_CKPT_HEADER_1_0, &header->monitor, sizeof header->monitor, err);
 }
 
 static art_status put_padding(art_writer *writer, uint64_t bytes, art_error *err) {

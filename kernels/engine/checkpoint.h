@@ -12,7 +12,8 @@
 
 #define ART_CKPT_MAGIC "ARTCKPT\n"
 #define ART_CKPT_VERSION_MAJOR 1
-#define ART_CKPT_VERSION_MINOR 0
+#define ART_CKPT_VERSION_MINOR 1
+#define ART_CKPT_HEADER_1_0 168 /* bytes of the header of version 1.0, without `monitor` */
 #define ART_CKPT_CRC_START 28
 #define ART_CKPT_KEEP 2 /* files kept when the caller does not say */
 #define ART_CKPT_PREFIX "step-"
@@ -33,6 +34,7 @@ typedef struct art_ckpt_header {
     uint64_t directory_bytes;
     uint32_t update_crc32;  /* of what updates weights, 0: written before this was stored */
     uint32_t augment_crc32; /* of the changes of training inputs, 0: none */
+    art_monitor monitor;
 } art_ckpt_header;
 
 typedef struct art_ckpt_record {
@@ -54,7 +56,9 @@ _Static_assert(offsetof(art_ckpt_header, kernel_level) == 128, "kernel level");
 _Static_assert(offsetof(art_ckpt_header, directory_bytes) == 152, "directory bytes");
 _Static_assert(offsetof(art_ckpt_header, update_crc32) == 160, "update crc32");
 _Static_assert(offsetof(art_ckpt_header, augment_crc32) == 164, "augment crc32");
-_Static_assert(sizeof(art_ckpt_header) == 168, "header size");
+_Static_assert(sizeof(art_monitor) == 64, "monitor");
+_Static_assert(offsetof(art_ckpt_header, monitor) == ART_CKPT_HEADER_1_0, "monitor");
+_Static_assert(sizeof(art_ckpt_header) == 232, "header size");
 _Static_assert(sizeof(art_ckpt_record) == 48, "record size");
 
 static inline uint64_t art_ckpt_padded(uint64_t bytes) {

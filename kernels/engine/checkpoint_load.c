@@ -9,6 +9,7 @@
 #include "art_limits.h"
 #include "core/crc32.h"
 #include "engine/kept.h"
+#include "engine/monitor.h"
 #include "ops/check.h"
 
 /* Lines for the user, cut off when they do not fit, and the files that were skipped. */
@@ -76,13 +77,13 @@ static art_status verify_model(reader *r, const art_engine *engine, art_error *e
                 want.model_hash[3]);
     bool same = r->header.n_tensors == want.n_tensors &&
                 r->header.directory_bytes == want.directory_bytes &&
-                r->header.file_bytes == want.file_bytes;
+                r->header.file_bytes - r->header.header_bytes == want.file_bytes - sizeof want;
     ART_FAIL_IF(!same, err, ART_PLAN_MODEL,
                 "it holds %u tensors in %llu bytes, this plan keeps %u in %llu: was it trained "
                 "with another optimizer?",
                 r->header.n_tensors, (unsigned long long)r->header.file_bytes, want.n_tensors,
                 (unsigned long long)want.file_bytes);
-    uint64_t at = sizeof want, offset = sizeof want + want.directory_bytes;
+    uint64_t at = r->header.header_bytes, offset = at + want.directory_bytes;
     for (uint32_t id = art_kept_next(engine, ART_ROLE_STATE, ART_PLAN_NONE); id != ART_PLAN_NONE;
          id = art_kept_next(engine, ART_ROLE_STATE, id)) {
         art_ckpt_record record;
@@ -133,7 +134,7 @@ static art_status verify_state(const art_run_state *s, uint64_t named, art_error
 
 /* A save refuses such numbers too. */
 static art_status verify_finite(reader *r, const art_engine *engine, art_error *err) {
-    uint64_t at = sizeof r->header + r->header.directory_bytes, where;
+    uint64_t at = r->header.header_bytes + r->header.directory_bytes, where;
     for (uint32_t id = art_kept_next(engine, ART_ROLE_STATE, ART_PLAN_NONE); id != ART_PLAN_NONE;
          id = art_kept_next(engine, ART_ROLE_STATE, id)) {
         const art_plan_tensor *t = art_engine_tensor(engine, id);
@@ -168,7 +169,7 @@ static art_status load_tensor(reader *r, art_engine *engine, uint32_t id, uint64
 
 /* `ready` is false while some tensors are the file's and some are not. */
 static art_status load_tensors(reader *r, art_engine *engine, art_error *err) {
-    uint64_t at = sizeof r->header + r->header.directory_bytes;
+    uint64_t at = r->header.header_bytes + r->header.directory_bytes;
     engine->ready = false;
     for (uint32_t id = art_kept_next(engine, ART_ROLE_STATE, ART_PLAN_NONE); id != ART_PLAN_NONE;
          id = art_kept_next(engine, ART_ROLE_STATE, id)) {
@@ -176,6 +177,7 @@ static art_status load_tensors(reader *r, art_engine *engine, art_error *err) {
         at += art_ckpt_padded(art_engine_tensor(engine, id)->bytes);
     }
     engine->state = r->header.state;
+    engine->monitor = r->header.monitor;
     engine->ready = true;
     return ART_OK;
 }
@@ -185,6 +187,9 @@ static art_status load_open_file(reader *r, art_engine *engine, uint64_t step, a
     ART_TRY(verify_checksum(r, err));
     ART_TRY(verify_model(r, engine, err));
     ART_TRY(verify_state(&r->header.state, step, err));
+    const char *senseless = art_monitor_senseless(&r->header.monitor, r->header.state.epoch);
+    ART_FAIL_IF(senseless != NULL, err, ART_FILE_FORMAT,
+                "the %s of its measured epochs is none that a run can have", senseless);
     ART_TRY(verify_finite(r, engine, err));
     return load_tensors(r, engine, err);
 }

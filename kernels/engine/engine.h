@@ -14,8 +14,9 @@ struct art_engine {
     art_pool *pool;
     const art_level *level;
     art_run_state state;
-    uint64_t seed;          /* options.seed: a new run starts with it */
     uint32_t augment_crc32; /* of the changes of training inputs, 0: none; of this run */
+    art_monitor monitor;
+    uint64_t seed; /* options.seed: a new run starts with it */
     bool poison;
     bool ready;       /* weights have been initialised, written or loaded */
     art_op_args args; /* of the step being run */

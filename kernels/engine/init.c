@@ -3,6 +3,7 @@
 
 #include "core/rng.h"
 #include "engine/engine.h"
+#include "engine/monitor.h"
 
 /* Elements [4 block, 4 block + 4) of a uniform tensor; `count` of them are stored. */
 static void fill_uniform_block(const art_plan_tensor *t, uint64_t seed, uint64_t stream,
@@ -73,6 +74,7 @@ art_status art_engine_initialize(art_engine *engine, art_error *err) {
     }
     art_run_state fresh = {.seed = engine->seed, .learning_rate_scale = 1.0};
     engine->state = fresh;
+    engine->monitor = art_monitor_fresh();
     engine->ready = true;
     return ART_OK;
 }

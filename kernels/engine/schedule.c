@@ -87,6 +87,15 @@ static const art_schedule_kind kinds[] = {
       {"pct_start", 0, 1 - 0x1p-20, 0.3, false},
       {"div_factor", 1, 1e9, 25, false},
       {"final_div_factor", 1, 1e9, 1e4, false}}},
+    {"plateau",
+     NULL,
+     false,
+     false,
+     {{"factor", 0, 1 - 0x1p-20, 0.1, false},
+      {"patience", 0, ART_MAX_EPOCHS - 1, 10, true},
+      {"threshold", 0, 1, 1e-4, false},
+      {"cooldown", 0, ART_MAX_EPOCHS, 0, true},
+      {"min_factor", 0, 1, 0, false}}},
 };
 
 const art_schedule_kind *art_schedule_kind_at(unsigned index) {
@@ -102,6 +111,9 @@ const art_schedule_kind *art_schedule_find(const char *word) {
     return NULL;
 }
 
-double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step) {
-    return schedule->kind->scale(schedule, schedule->per_step ? step : epoch);
+double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step,
+                          double plateau) {
+    return art_schedule_is_plateau(schedule)
+               ? plateau
+               : schedule->kind->scale(schedule, schedule->per_step ? step : epoch);
 }

@@ -1,5 +1,6 @@
 /* Learning-rate schedules: the factor of the plan's learning rates as a function of time alone, so
- * that nothing of them has to be kept for a resumed run. Both front ends call this one code.
+ * that nothing of them has to be kept for a resumed run; but for the plateau's, which follows what
+ * was measured (engine/monitor.h). Both front ends call this one code.
  *
  * Time is the number of complete epochs, or of optimiser steps. Words, options and formulas are
  * those of torch.optim.lr_scheduler, divided by the learning rate. */
@@ -7,10 +8,11 @@
 #define ART_ENGINE_SCHEDULE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
-    ART_SCHEDULE_VALUES = 4,      /* most options with one number */
+    ART_SCHEDULE_VALUES = 5,      /* most options with one number */
     ART_SCHEDULE_MILESTONES = 16, /* most milestones */
 };
 
@@ -25,9 +27,9 @@ typedef struct art_schedule_option {
 
 typedef struct art_schedule_kind {
     const char *word;
-    double (*scale)(const struct art_schedule *schedule, uint64_t time);
-    bool milestones; /* has a list of times */
-    bool per_step;   /* counts steps unless told otherwise */
+    double (*scale)(const struct art_schedule *schedule, uint64_t time); /* NULL: the plateau */
+    bool milestones;                                                     /* has a list of times */
+    bool per_step; /* counts steps unless told otherwise */
     art_schedule_option options[ART_SCHEDULE_VALUES + 1];
 } art_schedule_kind;
 
@@ -44,7 +46,14 @@ const art_schedule_kind *art_schedule_kind_at(unsigned index);
 /* The kind called `word`, or NULL. */
 const art_schedule_kind *art_schedule_find(const char *word);
 
-/* The factor of the step after `epoch` complete epochs and `step` steps. */
-double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step);
+/* Does it follow measured values? */
+static inline bool art_schedule_is_plateau(const art_schedule *schedule) {
+    return schedule->kind->scale == NULL;
+}
+
+/* The factor of the step after `epoch` complete epochs and `step` steps; `plateau` is the
+ * plateau's. */
+double art_schedule_scale(const art_schedule *schedule, uint64_t epoch, uint64_t step,
+                          double plateau);
 
 #endif

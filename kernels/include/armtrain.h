@@ -52,6 +52,22 @@ typedef struct art_run_state {
     uint64_t n_train; /* samples of the training data, 0 if unknown */
 } art_run_state;
 
+/* What a run remembers of its epochs' measured values (engine/monitor.h), and sums of what it was
+ * given (run/given.c); stored in checkpoints. */
+typedef struct art_monitor {
+    uint32_t quantity; /* of `best`, 0: nothing was measured yet */
+    uint32_t plateau_quantity;
+    uint32_t plateau_bad;      /* epochs without a better value */
+    uint32_t plateau_cooldown; /* epochs to come that do not count as such */
+    uint64_t epoch;            /* the last that was measured, counted from 1 */
+    uint64_t best_epoch;
+    double best;
+    double plateau_best;
+    double plateau_scale;    /* factor of the learning rates */
+    uint32_t schedule_crc32; /* of the schedules, 0: unknown */
+    uint32_t data_crc32;     /* of some training samples, 0: unknown */
+} art_monitor;
+
 typedef struct art_info {
     uint64_t arena_bytes;
     uint32_t batch_size;
@@ -98,6 +114,8 @@ ART_API art_status art_engine_predict_step(art_engine *engine, const float *x, u
 
 ART_API void art_engine_get_state(const art_engine *engine, art_run_state *state);
 ART_API void art_engine_set_state(art_engine *engine, const art_run_state *state);
+ART_API void art_engine_get_monitor(const art_engine *engine, art_monitor *monitor);
+ART_API void art_engine_set_monitor(art_engine *engine, const art_monitor *monitor);
 
 /* One persistent tensor by name, in the user's layout (read and write are exact copies of
  * `bytes` bytes; the size must match). */

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include "engine/checkpoint.h"
+#include "given.h"
+#include "watch.h"
 
 #define NOTE_BYTES 4096
 
@@ -191,9 +193,11 @@ static art_status put_batch(run_loop *l, uint32_t n, art_error *err) {
 /* Without a schedule the rates stay as they are. */
 static void set_rate(run_loop *l) {
     if (l->schedule.n > 0) {
+        art_monitor monitor;
+        art_engine_get_monitor(l->engine, &monitor);
         store_state(l); /* and learn the step */
         l->state.learning_rate_scale =
-            run_schedule_scale(&l->schedule, l->state.epoch, l->state.step);
+            run_schedule_scale(&l->schedule, l->state.epoch, l->state.step, monitor.plateau_scale);
         store_state(l);
     }
 }
@@ -308,6 +312,7 @@ static art_status finish_epoch(run_loop *l, art_error *err) {
     l->state.loss_sum = 0.0;
     store_state(l);
     l->epochs++;
+    ART_TRY(run_watch_epoch(l, err));
     ART_TRY(run_log_write(l->log, l->options->log, r, err));
     run_report(l->options, l->options->epochs, r);
     return save(l, err);
@@ -363,6 +368,7 @@ static art_status begin(run_loop *l, art_error *err) {
     art_engine_get_state(l->engine, &l->state);
     ART_TRY(check_phases(l, err));
     ART_TRY(prepare_directory(l, err));
+    ART_TRY(run_watch_begin(l, err));
     if (l->train.count < l->info.batch_size) {
         run_note(o,
                  "note: %llu samples are fewer than the planned batch of %u: every epoch is one "
@@ -376,10 +382,7 @@ static art_status begin(run_loop *l, art_error *err) {
         l->state.n_train = l->train.count;
     }
     store_state(l);
-    if (l->schedule.n == 0 && l->state.learning_rate_scale != 1.0) {
-        run_note(o, "note: no schedule is given, learning rates stay at %g times the plan's",
-                 l->state.learning_rate_scale);
-    }
+    run_compare_given(l);
     if (l->state.epoch >= o->epochs) {
         run_note(o, "already finished: %llu of %llu epochs are complete, nothing to do",
                  (unsigned long long)l->state.epoch, (unsigned long long)o->epochs);
@@ -392,7 +395,8 @@ art_status run_train(run_loop *l, art_error *err) {
     l->log = l->lock = -1;
     ART_TRY(begin(l, err));
     art_status status = ART_OK;
-    while (status == ART_OK && l->state.epoch < l->options->epochs && stop_signal == 0) {
+    while (status == ART_OK && l->state.epoch < l->options->epochs && stop_signal == 0 &&
+           !run_watch_exhausted(l)) {
         status = train_epoch(l, err);
     }
     if (l->log >= 0) {
@@ -402,6 +406,8 @@ art_status run_train(run_loop *l, art_error *err) {
     if (stop_signal != 0) {
         l->stopped = stop_signal;
         tell_stop(l);
+    } else {
+        run_watch_tell(l);
     }
     return ART_OK;
 }

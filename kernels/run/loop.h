@@ -17,7 +17,8 @@ typedef struct run_loop {
     run_source train;
     run_source validation; /* used with --validation */
     run_schedule schedule;
-    int32_t *labels; /* of one batch */
+    uint32_t quantity; /* ART_MONITOR_*: what is watched */
+    int32_t *labels;   /* of one batch */
     art_run_state state;
     double seconds;    /* training time of this epoch and process */
     uint64_t trained;  /* samples in it */

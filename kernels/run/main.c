@@ -11,6 +11,7 @@
 #include "loop.h"
 #include "paths.h"
 #include "preflight.h"
+#include "watch.h"
 
 static run_loop loop;
 
@@ -121,6 +122,9 @@ static art_status run(const run_options *o, art_error *err) {
     if (o->save != NULL) {
         ART_TRY(art_writer_probe(&probe, o->save, err));
     }
+    if (o->keep_best != NULL) {
+        ART_TRY(art_writer_probe(&probe, o->keep_best, err));
+    }
     ART_TRY(open_engine(o, err));
     ART_TRY(run_source_open(&loop.train, loop.engine, err));
     if (o->validation != NULL) {
@@ -141,7 +145,8 @@ static art_status run(const run_options *o, art_error *err) {
         run_note(o, "weights: %s", o->save);
     }
     if (loop.stopped == 0) {
-        run_summary(o, loop.epochs, loop.epochs > 0 ? &loop.record : NULL, &loop.info);
+        const run_ending ending = {run_watch_best_epoch(&loop), run_watch_exhausted(&loop)};
+        run_summary(o, loop.epochs, loop.epochs > 0 ? &loop.record : NULL, &ending, &loop.info);
     }
     return ART_OK;
 }
@@ -193,6 +198,9 @@ int main(int argc, char **argv) {
     }
     if (!run_parse_schedule(options.schedule, &loop.schedule, why, sizeof why)) {
         return usage("--schedule: ", why);
+    }
+    if (!run_watch_options(&options, &loop.schedule, &loop.quantity, why, sizeof why)) {
+        return usage("", why);
     }
     if (!run_paths_apart(&options, &loop.train.spec, &loop.validation.spec, why, sizeof why)) {
         return usage("", why);

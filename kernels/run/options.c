@@ -21,6 +21,11 @@ const char run_usage[] =
     "  --schedule S           factor of the learning rates, as cosine:T_max=N or\n"
     "                         linear:total_iters=N,interval=step+step:step_size=N\n"
     "  --augment A            random changes of training inputs: flip,shift=N,crop=N,noise=S\n"
+    "                         or plateau:patience=N, which follows what is measured\n"
+    "  --early-stopping N     stop after N epochs without a better value\n"
+    "  --keep-best F          write the weights of the best epoch to a safetensors file\n"
+    "  --monitor Q            val_loss (default with --validation), val_accuracy or\n"
+    "                         train_loss: what these three look at\n"
     "  --no-preflight         do not read all data before the first step\n"
     "  --log F                write a JSON object a line and epoch\n"
     "  --seed S               key of everything random (default 0)\n"
@@ -50,6 +55,9 @@ static const struct flag {
     {"--schedule", TEXT, offsetof(run_options, schedule), 0, 0},
     {"--augment", TEXT, offsetof(run_options, augment), 0, 0},
     {"--no-preflight", FLAG, offsetof(run_options, no_preflight), 0, 0},
+    {"--early-stopping", NUMBER, offsetof(run_options, early_stopping), 1, ART_MAX_EPOCHS},
+    {"--keep-best", TEXT, offsetof(run_options, keep_best), 0, 0},
+    {"--monitor", TEXT, offsetof(run_options, monitor), 0, 0},
     {"--log", TEXT, offsetof(run_options, log), 0, 0},
     {"--seed", NUMBER, offsetof(run_options, seed), 0, UINT64_MAX},
     {"--threads", NUMBER, offsetof(run_options, threads), 1, UINT32_MAX},

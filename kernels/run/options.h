@@ -23,8 +23,11 @@ typedef struct run_options {
     const char *log;
     const char *schedule;
     const char *augment;
+    const char *monitor;
+    const char *keep_best;
     uint64_t epochs;
     uint64_t checkpoint_every; /* steps, 0: only at the end of an epoch */
+    uint64_t early_stopping;   /* epochs, 0: never */
     uint64_t seed;
     uint64_t threads;
     bool resume;

@@ -6,7 +6,7 @@
 
 #include "engine/file_io.h"
 
-#define MOST 10
+#define MOST 11
 
 typedef struct place {
     const char *option;
@@ -60,6 +60,7 @@ bool run_paths_apart(const run_options *options, const run_spec *train, const ru
         {.option = "--validation", .path = validation->second},
         {.option = "--weights", .path = options->weights},
         {.option = "--save", .path = options->save, .written = true},
+        {.option = "--keep-best", .path = options->keep_best, .written = true},
         {.option = "--log", .path = options->log, .written = true},
         {.option = "--checkpoint", .path = options->checkpoint, .written = true},
     };

@@ -174,8 +174,8 @@ void run_refusal(const char *message, int exit_code) {
 }
 
 void run_summary(const run_options *options, uint64_t epochs, const run_record *record,
-                 const art_info *info) {
-    char train[40] = "null", loss[40] = "null", accuracy[40] = "null";
+                 const run_ending *ending, const art_info *info) {
+    char train[40] = "null", loss[40] = "null", accuracy[40] = "null", best[24] = "null";
     static char saved[6 * ART_PATH_MAX + 16] = "null", line[sizeof saved + LINE_MAX_BYTES];
     if (!options->json) {
         return;
@@ -189,15 +189,20 @@ void run_summary(const run_options *options, uint64_t epochs, const run_record *
     if (record != NULL && record->validated && record->has_accuracy) {
         run_number(record->val_accuracy, accuracy);
     }
+    if (ending->best_epoch > 0) {
+        snprintf(best, sizeof best, "%llu", (unsigned long long)ending->best_epoch);
+    }
     if (options->save != NULL) {
         quote(options->save, saved, sizeof saved);
     }
     int n = snprintf(line, sizeof line,
                      "{\"epochs\": %llu, \"train_loss\": %s, \"val_loss\": %s, \"val_accuracy\": "
-                     "%s, \"kernel_level\": \"%s\", \"threads\": %u, \"arena_bytes\": %llu, "
+                     "%s, \"best_epoch\": %s, \"stopped_early\": %s, \"kernel_level\": \"%s\", "
+                     "\"threads\": %u, \"arena_bytes\": %llu, "
                      "\"peak_rss_bytes\": %llu, \"saved\": %s}\n",
-                     (unsigned long long)epochs, train, loss, accuracy, info->kernel_level,
-                     info->threads, (unsigned long long)info->arena_bytes,
+                     (unsigned long long)epochs, train, loss, accuracy, best,
+                     ending->stopped_early ? "true" : "false", info->kernel_level, info->threads,
+                     (unsigned long long)info->arena_bytes,
                      (unsigned long long)run_peak_rss_bytes(), saved);
     put(STDOUT_FILENO, line, (size_t)n);
 }

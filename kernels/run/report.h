@@ -46,9 +46,15 @@ size_t run_record_json(const run_record *record, char *line, size_t line_bytes);
 /* The epoch's line, and with --json its object. */
 void run_report(const run_options *options, uint64_t epochs, const run_record *record);
 
+/* What was watched. */
+typedef struct run_ending {
+    uint64_t best_epoch; /* 0: nothing was */
+    bool stopped_early;
+} run_ending;
+
 /* With --json the last object of a run that trained `epochs` epochs; record: the last or NULL. */
 void run_summary(const run_options *options, uint64_t epochs, const run_record *record,
-                 const art_info *info);
+                 const run_ending *ending, const art_info *info);
 
 /* With --json the object that ends a run that failed. */
 void run_refusal(const char *message, int exit_code);

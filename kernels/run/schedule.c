@@ -65,8 +65,10 @@ static bool parse_option(char *item, art_schedule *s, char *why, unsigned why_by
     }
     *value++ = '\0';
     if (strcmp(item, "interval") == 0) {
-        s->per_step = strcmp(value, "step") == 0;
-        snprintf(why, why_bytes, "interval needs epoch or step, got '%s'", value);
+        bool plateau = art_schedule_is_plateau(s);
+        s->per_step = strcmp(value, "step") == 0 && !plateau;
+        snprintf(why, why_bytes, "interval needs epoch%s, got '%s'", plateau ? "" : " or step",
+                 value);
         return s->per_step || strcmp(value, "epoch") == 0;
     }
     if (s->kind->milestones && strcmp(item, "milestones") == 0) {
@@ -136,15 +138,30 @@ bool run_parse_schedule(const char *text, run_schedule *schedule, char *why, uns
         if (!parse_part(part, &schedule->parts[schedule->n++], why, why_bytes)) {
             return false;
         }
+        const art_schedule *last = &schedule->parts[schedule->n - 1];
+        if (art_schedule_is_plateau(last) && run_schedule_plateau(schedule) != last) {
+            snprintf(why, why_bytes, "only one of the schedules can be a plateau");
+            return false;
+        }
     }
     snprintf(why, why_bytes, "it names no schedule");
     return schedule->n > 0;
 }
 
-double run_schedule_scale(const run_schedule *schedule, uint64_t epoch, uint64_t step) {
+double run_schedule_scale(const run_schedule *schedule, uint64_t epoch, uint64_t step,
+                          double plateau) {
     double scale = 1.0;
     for (unsigned i = 0; i < schedule->n; i++) {
-        scale *= art_schedule_scale(&schedule->parts[i], epoch, step);
+        scale *= art_schedule_scale(&schedule->parts[i], epoch, step, plateau);
     }
     return scale;
+}
+
+const art_schedule *run_schedule_plateau(const run_schedule *schedule) {
+    for (unsigned i = 0; i < schedule->n; i++) {
+        if (art_schedule_is_plateau(&schedule->parts[i])) {
+            return &schedule->parts[i];
+        }
+    }
+    return NULL;
 }

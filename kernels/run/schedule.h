@@ -15,7 +15,11 @@ typedef struct run_schedule {
 /* NAME[:OPTION=VALUE,...][+NAME...]; false with the reason for anything else. NULL is none. */
 bool run_parse_schedule(const char *text, run_schedule *schedule, char *why, unsigned why_bytes);
 
-/* The product of the factors. */
-double run_schedule_scale(const run_schedule *schedule, uint64_t epoch, uint64_t step);
+/* The product of the factors; `plateau` is the one that follows measured values. */
+double run_schedule_scale(const run_schedule *schedule, uint64_t epoch, uint64_t step,
+                          double plateau);
+
+/* The schedule that follows measured values, NULL: none does. */
+const art_schedule *run_schedule_plateau(const run_schedule *schedule);
 
 #endif

@@ -10,14 +10,14 @@ static char why[512];
 
 static void test_meaning(void) {
     EXPECT(run_parse_schedule(NULL, &schedule, why, sizeof why) && schedule.n == 0);
-    EXPECT(run_schedule_scale(&schedule, 5, 7) == 1.0);
+    EXPECT(run_schedule_scale(&schedule, 5, 7, 0.5) == 1.0);
     EXPECT(run_parse_schedule("step:step_size=2,gamma=0.5+multistep:milestones=3/9,gamma=0.25,"
                               "interval=step",
                               &schedule, why, sizeof why));
     EXPECT(schedule.n == 2 && schedule.parts[1].n_milestones == 2);
-    EXPECT(run_schedule_scale(&schedule, 1, 2) == 1.0);
-    EXPECT(run_schedule_scale(&schedule, 2, 3) == 0.125);
-    EXPECT(run_schedule_scale(&schedule, 4, 9) == 0.015625);
+    EXPECT(run_schedule_scale(&schedule, 1, 2, 0.5) == 1.0);
+    EXPECT(run_schedule_scale(&schedule, 2, 3, 0.5) == 0.125);
+    EXPECT(run_schedule_scale(&schedule, 4, 9, 0.5) == 0.015625);
 }
 
 /* Every factor of every kind stays within what a checkpoint takes, however late it is. */
@@ -33,7 +33,7 @@ static void test_range(void) {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         EXPECT(run_parse_schedule(texts[i], &schedule, why, sizeof why));
         for (uint64_t time = 1; time != 0; time = time * 3 > time ? time * 3 : 0) {
-            double scale = run_schedule_scale(&schedule, time, time);
+            double scale = run_schedule_scale(&schedule, time, time, 0.5);
             EXPECT(scale >= 0.0 && scale <= 1.0);
         }
     }

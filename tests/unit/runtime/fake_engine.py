@@ -32,6 +32,7 @@ class FakeEngine:
             "learning_rate_scale": 1.0,
             "n_train": 0,
         }
+        self.monitor: dict[str, Any] = {"schedule_crc32": 0, "data_crc32": 0}
         self.weight = 0.0
         self.batches: list[list[float]] = []
         self.saves: list[int] = []
@@ -48,6 +49,12 @@ class FakeEngine:
 
     def set_augment(self, **what: Any) -> None:
         self.augment = what
+
+    def get_monitor(self) -> dict[str, Any]:
+        return dict(self.monitor)
+
+    def set_monitor(self, memory: dict[str, Any]) -> None:
+        self.monitor = dict(memory)
 
     def train_step(self, x: np.ndarray, target: np.ndarray, n: int) -> float:
         assert len(x) == len(target) == n

@@ -41,12 +41,13 @@ def run(
         loop = TrainingLoop(
             engine,
             shuffle,
-            lambda word, values, milestones, per_step, epoch, step: 0.5**epoch,
+            lambda word, values, milestones, per_step, epoch, step, plateau: 0.5**epoch,
             Buffers(batch, EXPECTED),
             PeakMeter(),
             seed=seed,
             labels=False,
             progress=Quiet(notes),
+            save=lambda path: None,
         )
         return loop.run(source, source if validation else None, FitOptions(**options))
 

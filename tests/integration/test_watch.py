@@ -1,0 +1,174 @@
+"""Early stopping, best weights, ReduceLROnPlateau: alike in both front ends and when resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import armtrain as at
+from armtrain import nn, optim
+from armtrain.errors import ArgumentError, StorageError
+
+RUN = Path(__file__).resolve().parents[2] / "build" / "armtrain-run"
+DATA, HELD = "random:samples=22,seed=3", "random:samples=12,seed=5"
+PLATEAU = "plateau:patience=0,factor=0.5,threshold=0.05,cooldown=1"
+EPOCHS = 8
+
+
+@pytest.fixture
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the current directory, with a plan whose validation loss soon grows."""
+    monkeypatch.chdir(tmp_path)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(12, 6), nn.Tanh(), nn.Linear(6, 3))
+    options: dict[str, Any] = {"optimizer": optim.AdamW(lr=0.1), "loss": nn.CrossEntropyLoss()}
+    at.plan(net, input_shape=(3, 2, 2), batch_size=8, threads=1, **options).save("m.plan")
+    return tmp_path
+
+
+def fit(epochs: int, name: str, **options: Any) -> at.History:
+    """Train with a new trainer; checkpoints and best weights are called after `name`."""
+    given = {"checkpoint": name, "keep_best": f"{name}.best", "validation": HELD} | options
+    trainer = at.Trainer("m.plan")
+    return trainer.fit(DATA, epochs, resume=True, schedule=PLATEAU, progress=False, **given)
+
+
+def run(epochs: int, *extra: str) -> dict[str, Any]:
+    """Train with armtrain-run and return its summary."""
+    args = ["m.plan", "--data", DATA, "--validation", HELD, "--epochs", str(epochs), "--resume"]
+    args += ["--schedule", PLATEAU, "--checkpoint", "r", "--keep-best", "r.best", "--json", *extra]
+    done = subprocess.run([str(RUN), *args], check=True, capture_output=True, timeout=120)
+    summary: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return summary
+
+
+def last(name: str) -> bytes:
+    """Return the newest checkpoint of a directory."""
+    return (Path(name) / sorted(os.listdir(name))[-1]).read_bytes()
+
+
+@pytest.mark.parametrize("monitor", ["val_loss", "val_accuracy", "train_loss"])
+def test_both_front_ends_and_a_resumed_run_decide_alike(monitor: str, work: Path) -> None:
+    whole = fit(EPOCHS, "whole", monitor=monitor)
+    for until in (2, 3, EPOCHS):
+        parts = fit(until, "parts", monitor=monitor)
+    summary = run(EPOCHS, "--monitor", monitor)
+    assert whole.best_epoch == parts.best_epoch == summary["best_epoch"]
+    assert last("whole") == last("parts") == last("r")
+    best = [Path(f"{name}.best").read_bytes() for name in ("whole", "parts", "r")]
+    assert best[0] == best[1] == best[2]
+
+
+def test_early_stopping_ends_both_at_the_same_epoch(work: Path) -> None:
+    history = fit(200, "p", early_stopping=2)
+    summary = run(200, "--early-stopping", "2")
+    assert history.stopped_early
+    assert summary["stopped_early"]
+    assert history.best_epoch == summary["best_epoch"]
+    assert history.epochs[-1].epoch == summary["epochs"] == summary["best_epoch"] + 2
+    assert last("p") == last("r")
+    again = fit(200, "p", early_stopping=2)
+    assert (len(again), again.stopped_early) == (0, True)
+
+
+def test_the_best_weights_are_those_of_the_best_epoch(work: Path) -> None:
+    best = fit(EPOCHS, "p", monitor="val_loss").best_epoch
+    assert best is not None
+    trainer = at.Trainer("m.plan")
+    trainer.fit(DATA, best, schedule=PLATEAU, validation=HELD, progress=False)
+    trainer.save("w")
+    assert Path("w").read_bytes() == Path("p.best").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"monitor": "val_loss", "validation": HELD}, "monitor needs early_stopping, keep_best"),
+        ({"monitor": "val_loss", "early_stopping": 1}, "needs validation data"),
+        ({"monitor": "loss", "early_stopping": 1}, "one of train_loss, val_loss, val_accuracy"),
+        ({"early_stopping": 0}, "early_stopping"),
+        ({"schedule": "plateau+plateau"}, "only one of the schedules"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused(
+    options: dict[str, Any], message: str, work: Path
+) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        at.Trainer("m.plan").fit(DATA, 1, progress=False, **options)
+
+
+@pytest.mark.parametrize("how", ["schedule", "data"])
+def test_another_schedule_or_other_data_are_told_at_a_resume(
+    how: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = [str(RUN), "m.plan", "--checkpoint", "c", "--resume", "--epochs"]
+    given = {"schedule": "step:step_size=5", "data": DATA}
+    other = given | {"schedule": "step:step_size=6"} if how == "schedule" else given
+    other = other | {"data": "random:samples=22,seed=4"} if how == "data" else other
+    told = {"schedule": "under another schedule", "data": "are not those of the checkpoint"}[how]
+    texts = []
+    for epochs, now in enumerate((given, given, other, other), 1):
+        args = [*first, str(epochs), "--data", now["data"], "--schedule", now["schedule"]]
+        texts.append(subprocess.run(args, check=True, capture_output=True, timeout=60).stdout)
+    assert [told in text.decode() for text in texts] == [False, False, True, False]
+    trainer = at.Trainer("m.plan")
+    trainer.fit(given["data"], 5, schedule=given["schedule"], checkpoint="c", resume=True)
+    assert told in capsys.readouterr().out
+
+
+def sealed(content: bytearray) -> bytes:
+    """Return a checkpoint with the checksum that fits."""
+    content[24:28] = zlib.crc32(content[28:]).to_bytes(4, "little")
+    return bytes(content)
+
+
+def test_a_checkpoint_of_format_1_0_is_resumed(work: Path) -> None:
+    trainer = at.Trainer("m.plan")
+    trainer.fit(DATA, 1, checkpoint="c", progress=False)
+    (file,) = Path("c").glob("*.ckpt")
+    content = bytearray(file.read_bytes())
+    del content[168:232]
+    struct.pack_into("<HIQ", content, 10, 0, 168, len(content))
+    at_record = 168
+    for _ in range(struct.unpack_from("<I", content, 28)[0]):
+        name_bytes, offset = struct.unpack_from("<I28xQ", content, at_record)
+        struct.pack_into("<Q", content, at_record + 32, offset - 64)
+        at_record += 48 + -(-name_bytes // 8) * 8
+    file.write_bytes(sealed(content))
+    resumed = at.Trainer("m.plan")
+    resumed.fit(DATA, 2, checkpoint="c", resume=True, progress=False)
+    trainer.fit(DATA, 1, progress=False)
+    for name, array in trainer.state_dict().items():
+        assert array.tobytes() == resumed.state_dict()[name].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("at_byte", "value", "field"),
+    [
+        (168, struct.pack("<I", 4), "quantity"),
+        (184, struct.pack("<Q", 99), "epoch"),
+        (192, struct.pack("<Q", 99), "best_epoch"),
+        (200, struct.pack("<d", float("nan")), "best"),
+        (216, struct.pack("<d", 1.5), "plateau_scale"),
+    ],
+)
+def test_senseless_watched_values_are_skipped(
+    at_byte: int, value: bytes, field: str, work: Path
+) -> None:
+    fit(1, "c")
+    (file,) = Path("c").glob("*.ckpt")
+    content = bytearray(file.read_bytes())
+    content[at_byte : at_byte + len(value)] = value
+    file.write_bytes(sealed(content))
+    with pytest.raises(StorageError, match="1 damaged"):
+        at.Trainer("m.plan").fit(DATA, 2, checkpoint="c", resume=True)
+    args = [str(RUN), "m.plan", "--data", DATA, "--epochs", "2", "--checkpoint", "c", "--resume"]
+    done = subprocess.run(args, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 4
+    assert f"the {field} of its measured epochs" in done.stdout + done.stderr
