@@ -60,7 +60,7 @@ class Backward:
         self._param_uses = Counter(name for node in fwd.graph.nodes for _, name in node.params)
         self._shared = {name for name, uses in self._param_uses.items() if uses > 1}
         self._contributions: dict[int, dict[Use, tuple[TensorId, Region | None]]] = {}
-        self._param_parts: dict[str, TensorId] = {}
+        self._param_parts: list[tuple[str, TensorId]] = []
         self._param_sums: dict[str, TensorId] = {}
         self._gradients = {fwd.graph.output: output_gradient}
 
@@ -164,7 +164,7 @@ class Backward:
         param = node.param(slot)
         assert param is not None
         tensor = self._param_tensor(param, f"@{node.name}" if param in self._shared else "")
-        self._param_parts[param] = tensor
+        self._param_parts.append((param, tensor))
         return tensor
 
     def _param_tensor(self, param: str, suffix: str) -> TensorId:
@@ -179,10 +179,8 @@ class Backward:
         Nodes are visited last to first, whatever else is scheduled, so the sum has one order; of
         a weight that many steps share, no more than the sum and one contribution are there.
         """
-        for _, param in node.params:
-            part = self._param_parts.pop(param, None)
-            if part is None:
-                continue
+        parts, self._param_parts = self._param_parts, []
+        for param, part in parts:
             total = self._param_sums.get(param)
             if total is not None:
                 result = self._param_tensor(param, "")
@@ -190,11 +188,11 @@ class Backward:
                     OpCode.ADD, self.place(node, "CG"), a=total, b=part, y=result
                 )
                 self.group.gradient.append(step)
-                part = result
-            self._param_sums[param] = part
+                total = result
+            self._param_sums[param] = part if total is None else total
             self._param_uses[param] -= 1
             if not self._param_uses[param]:
-                self.group.complete.append((param, part))
+                self.group.complete.append((param, self._param_sums[param]))
 
     def one_step(self, node: Node, op: OpCode, attrs: Any = None, **slots: Any) -> None:
         """Append the one step of a layer without parameters."""

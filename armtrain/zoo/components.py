@@ -11,6 +11,7 @@ from armtrain import nn
 __all__ = [
     "conv_s2",
     "linear_150528",
+    "lstm_150528",
     "model_a_conv",
     "model_a_linear",
     "model_c_conv",
@@ -33,6 +34,25 @@ def linear_150528() -> nn.Module:
 def conv_s2() -> nn.Module:
     """Return one convolution of stride 2: 84 parameters."""
     return nn.Sequential(_conv())
+
+
+class _LastState(nn.Module):
+    """An LSTM of 10 units, of which the last h is the output."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(features, 10, batch_first=True)
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        """Return h after the last step."""
+        _, (h_n, _) = self.lstm(x)
+        last: nn.Tensor = h_n[-1]
+        return last
+
+
+def lstm_150528() -> nn.Module:
+    """Return an LSTM on one flattened 3x224x224 image: 6,021,600 parameters."""
+    return _LastState(150528)
 
 
 def model_a_linear() -> nn.Module:

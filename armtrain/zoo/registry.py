@@ -14,6 +14,7 @@ from armtrain.zoo import components
 from armtrain.zoo.lenet import DigitsCnn, LeNet, LeNet5
 from armtrain.zoo.mlp import Autoencoder, Mlp
 from armtrain.zoo.mobilenet import MobileNetV2
+from armtrain.zoo.recurrent import Lstm
 from armtrain.zoo.resnet import ResNet18, ResNet18Imagenet
 from armtrain.zoo.vgg import Vgg16
 
@@ -58,6 +59,8 @@ _LIST = (
     ZooEntry("lenet", LeNet, (1, 28, 28), (10,), "two 5x5 convolutions and one linear layer"),
     ZooEntry("lenet5", LeNet5, (1, 28, 28), (10,), "LeNet-5 with ReLU and average pooling"),
     _mse("linear_150528", components.linear_150528, (150528,), (300,), "one large layer"),
+    ZooEntry("lstm", Lstm, (20, 64), (10,), "LSTM of 256 units over 20 steps of 64 values"),
+    _mse("lstm_150528", components.lstm_150528, (1, 150528), (10,), "an LSTM of one step"),
     ZooEntry("mlp", Mlp, (1, 28, 28), (10,), "784-512-512-10"),
     ZooEntry("mobilenet_v2", MobileNetV2, (3, 96, 96), (10,), "MobileNetV2 of width 1"),
     _mse("model_a_conv", components.model_a_conv, _PHOTO, (3, 28, 28), "three convolutions"),

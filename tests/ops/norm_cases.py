@@ -49,6 +49,13 @@ def on_images(norm: Callable[[], Any], **more: Any) -> Case:
     )
 
 
+def tied_norm() -> nn.LayerNorm:
+    """Return a norm whose weight is its bias, too."""
+    norm = nn.LayerNorm(6)
+    norm.bias = norm.weight
+    return norm
+
+
 SAMPLE_NORMS = {
     "layernorm": between((7,), 7, lambda: nn.LayerNorm(7)),
     "layernorm_of_sequences": between((4, 6), 24, lambda: nn.LayerNorm(6, eps=1e-3)),
@@ -57,6 +64,7 @@ SAMPLE_NORMS = {
     "layernorm_plain": between((4, 6), 24, lambda: nn.LayerNorm(6, elementwise_affine=False)),
     "layernorm_frozen": between((4, 6), 24, lambda: nn.LayerNorm(6), frozen=("1.weight", "1.bias")),
     "layernorm_frozen_weight": between((4, 6), 24, lambda: nn.LayerNorm(6), frozen=("1.weight",)),
+    "layernorm_tied": between((4, 6), 24, tied_norm),
     "layernorm_shared": Case(SharedNorm, (3, 4)),
     "layernorm_first": Case(
         lambda: nn.Sequential(nn.LayerNorm((2, 3)), nn.Flatten(), nn.Linear(6, CLASSES)), (2, 3)

@@ -19,6 +19,8 @@ EXPECTED = {
     "lenet": (3_898, 0, 1.07),
     "lenet5": (44_426, 0, 1.23),
     "linear_150528": (45_158_700, 0, 362.97),
+    "lstm": (332_298, 0, 8.25),
+    "lstm_150528": (6_021_600, 0, 64.34),
     "mlp": (669_706, 0, 4.27),
     "mobilenet_v2": (2_236_682, 34_112, 313.21),
     "model_a_conv": (252, 0, 24.71),
@@ -31,7 +33,7 @@ EXPECTED = {
     "vgg16_bn": (15_253_578, 8_448, 139.9),
 }
 REGRESSIONS = {
-    *("autoencoder", "conv_s2", "linear_150528"),
+    *("autoencoder", "conv_s2", "linear_150528", "lstm_150528"),
     *("model_a_conv", "model_a_linear", "model_c_conv", "model_c_linear"),
 }
 
