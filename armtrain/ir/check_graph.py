@@ -11,6 +11,7 @@ __all__ = ["verify_graph"]
 _SLOTS: dict[NodeKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     NodeKind.LINEAR: (("weight",), ("bias",)),
     NodeKind.CONV2D: (("weight",), ("bias",)),
+    NodeKind.CONV_TRANSPOSE2D: (("weight",), ("bias",)),
     NodeKind.BATCHNORM2D: ((), ("weight", "bias", "running_mean", "running_var")),
 }
 """Kind -> (slots it must have, slots it may have)."""

@@ -22,6 +22,7 @@ __all__ = [
     "AvgPool2dAttrs",
     "BatchNorm2dAttrs",
     "Conv2dAttrs",
+    "ConvTranspose2dAttrs",
     "DropoutAttrs",
     "FlattenAttrs",
     "Graph",
@@ -33,6 +34,8 @@ __all__ = [
     "Pair",
     "Param",
     "ReluAttrs",
+    "Resample2dAttrs",
+    "Resampling",
     "TanhAttrs",
     "ToNchwAttrs",
 ]
@@ -57,6 +60,8 @@ class NodeKind(StrEnum):
     ADD = "add"
     TO_NCHW = "to_nchw"
     ACTIVATION = "activation"
+    CONV_TRANSPOSE2D = "conv_transpose2d"
+    RESAMPLE2D = "resample2d"
 
 
 class Activation(StrEnum):
@@ -103,6 +108,41 @@ class Conv2dAttrs:
     groups: int
     sides: int = 2
     over: Pair = (0, 0)
+
+
+@dataclass(frozen=True)
+class ConvTranspose2dAttrs:
+    """Parameters: weight (C, O/G, KH, KW), bias (O,) or none.
+
+    `output_padding`: rows and columns at the end that fewer windows of the convolution reach.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.CONV_TRANSPOSE2D
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    groups: int
+    output_padding: Pair
+    sides: int = 2
+
+
+class Resampling(StrEnum):
+    """How an image gets another size; operations NAME_FWD and NAME_GRAD compute it."""
+
+    ADAPTIVE = "adaptive_avgpool2d"
+    NEAREST = "upsample_nearest2d"
+    BILINEAR = "upsample_bilinear2d"
+
+
+@dataclass(frozen=True)
+class Resample2dAttrs:
+    """An image of size `size`, made with the numbers that the operations take."""
+
+    kind: ClassVar[NodeKind] = NodeKind.RESAMPLE2D
+    method: Resampling
+    size: Pair
+    numbers: tuple[tuple[str, int | float], ...] = ()
+    sides: int = 2
 
 
 @dataclass(frozen=True)
@@ -210,6 +250,8 @@ Attrs: TypeAlias = (
     InputAttrs
     | LinearAttrs
     | Conv2dAttrs
+    | ConvTranspose2dAttrs
+    | Resample2dAttrs
     | MaxPool2dAttrs
     | AvgPool2dAttrs
     | BatchNorm2dAttrs

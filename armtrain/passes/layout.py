@@ -15,7 +15,7 @@ from math import prod
 from typing import TypeAlias
 
 from armtrain.errors import ShapeError
-from armtrain.ir.graph import Conv2dAttrs, Graph, Node, NodeKind, ToNchwAttrs
+from armtrain.ir.graph import Conv2dAttrs, ConvTranspose2dAttrs, Graph, Node, NodeKind, ToNchwAttrs
 from armtrain.ir.program import Layout
 
 __all__ = [
@@ -31,6 +31,9 @@ Image: TypeAlias = tuple[int, int, int] | None
 """(C, H, W) of a flattened image that is in H, W, C order; None for torch's order."""
 
 _ELEMENTWISE = frozenset({NodeKind.RELU, NodeKind.TANH, NodeKind.ACTIVATION, NodeKind.DROPOUT})
+
+
+_WEIGHTED = frozenset({NodeKind.CONV2D, NodeKind.CONV_TRANSPOSE2D, NodeKind.LINEAR})
 
 
 def _image_of(node: Node, sources: list[tuple[Node, Image]]) -> Image:
@@ -179,10 +182,10 @@ def param_layout(
     chosen: dict[str, str] = {}
     for node in graph.nodes:
         name = node.param("weight")
-        if name is None or node.kind not in (NodeKind.CONV2D, NodeKind.LINEAR):
+        if name is None or node.kind not in _WEIGHTED:
             continue
         shape = layouts[name][1].shape
-        if isinstance(node.attrs, Conv2dAttrs):
+        if isinstance(node.attrs, Conv2dAttrs | ConvTranspose2dAttrs):
             layout = _conv_layout(shape, node.attrs.groups)
         else:
             layout = _linear_layout(shape, orders[node.inputs[0]])

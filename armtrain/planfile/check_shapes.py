@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import prod
+from math import floor, prod
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
@@ -77,6 +77,30 @@ def _conv(x: str, y: str, w: str) -> _Rule:
         needs[w] = (groups, kernel_h, kernel_w, channels // groups, outputs // groups)
         split = channels % groups == 0 == outputs % groups
         return needs if split and max(kernel_h, kernel_w) <= MAX_WINDOW else {w: IMPOSSIBLE}
+
+    return rule
+
+
+def _conv_transpose(x: str, y: str, w: str) -> _Rule:
+    """Return the rule of a convolution from y to x, whose bias is that of y."""
+    convolution = _conv(y, x, w)
+
+    def rule(o: Operands) -> _Needs:
+        outputs = o.dims[y][-1]
+        return {**convolution(o), "b": (outputs,), "db": (outputs,)}
+
+    return rule
+
+
+def _resample(x: str, y: str) -> _Rule:
+    """Return the rule of images of another size: any, or as many times the input's as is said."""
+
+    def rule(o: Operands) -> _Needs:
+        (n, *sides, channels), (_, *places, _) = o.dims[x], o.dims[y]
+        for i, name in enumerate(("scale_h", "scale_w")):
+            if o.attrs.get(name):
+                places[i] = floor(sides[i] * o.attrs[name])
+        return {y: (n, *places, channels)}
 
     return rule
 
@@ -157,6 +181,15 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.CONV2D_FWD: _conv("x", "y", "w"),
     OpCode.CONV2D_GRAD_W: _conv("x", "dy", "dw"),
     OpCode.CONV2D_GRAD_X: _conv("dx", "dy", "w"),
+    OpCode.CONV_TRANSPOSE2D_FWD: _conv_transpose("x", "y", "w"),
+    OpCode.CONV_TRANSPOSE2D_GRAD_W: _conv_transpose("x", "dy", "dw"),
+    OpCode.CONV_TRANSPOSE2D_GRAD_X: _conv_transpose("dx", "dy", "w"),
+    OpCode.ADAPTIVE_AVGPOOL2D_FWD: _resample("x", "y"),
+    OpCode.ADAPTIVE_AVGPOOL2D_GRAD: _resample("dx", "dy"),
+    OpCode.UPSAMPLE_NEAREST2D_FWD: _resample("x", "y"),
+    OpCode.UPSAMPLE_NEAREST2D_GRAD: _resample("dx", "dy"),
+    OpCode.UPSAMPLE_BILINEAR2D_FWD: _resample("x", "y"),
+    OpCode.UPSAMPLE_BILINEAR2D_GRAD: _resample("dx", "dy"),
     OpCode.MAXPOOL2D_FWD: _pool("x", "y"),
     OpCode.MAXPOOL2D_GRAD: _pool("dx", "dy"),
     OpCode.AVGPOOL2D_FWD: _pool("x", "y"),
@@ -226,6 +259,9 @@ _SAMPLES = frozenset({"x", "y", "dx", "dy", "a", "idx", "logits", "dlogits", "ta
 _RANKS = (
     ("LINEAR_", {"x": 2, "y": 2, "dx": 2, "dy": 2, "w": 2, "dw": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
+    ("CONV_TRANSPOSE2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
+    ("ADAPTIVE_AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
+    ("UPSAMPLE_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
     ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("BATCHNORM2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),

@@ -5,9 +5,15 @@ A row is (code, operands, attributes, in-place pairs, summary), in the notation 
 
 from __future__ import annotations
 
-from armtrain.ir.catalogue import activations, layers, losses, training
+from armtrain.ir.catalogue import activations, images, layers, losses, training
 from armtrain.ir.op_codes import Row
 
 __all__ = ["ROWS"]
 
-ROWS: tuple[Row, ...] = (*layers.ROWS, *losses.ROWS, *training.ROWS, *activations.ROWS)
+ROWS: tuple[Row, ...] = (
+    *layers.ROWS,
+    *losses.ROWS,
+    *training.ROWS,
+    *activations.ROWS,
+    *images.ROWS,
+)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from armtrain.ir.ops import OpCode
-from armtrain.runtime.reference import activation, dense, loss, norm, pointwise, pool, update
+from armtrain.runtime.reference import (
+    activation,
+    dense,
+    loss,
+    norm,
+    pointwise,
+    pool,
+    resample,
+    update,
+)
 from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = ["FUNCTIONS"]
 
-_MODULES = (dense, pool, norm, pointwise, activation, loss, update)
+_MODULES = (dense, pool, resample, norm, pointwise, activation, loss, update)
 
 FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {
     code: getattr(module, code.name.lower())
