@@ -12,6 +12,7 @@ _SLOTS: dict[NodeKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     NodeKind.LINEAR: (("weight",), ("bias",)),
     NodeKind.CONV2D: (("weight",), ("bias",)),
     NodeKind.COMBINE: ((), ("other",)),
+    NodeKind.CONV_TRANSPOSE2D: (("weight",), ("bias",)),
     NodeKind.BATCHNORM2D: ((), ("weight", "bias", "running_mean", "running_var")),
     NodeKind.LAYERNORM: ((), ("weight", "bias")),
 }

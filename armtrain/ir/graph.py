@@ -40,6 +40,7 @@ __all__ = [
     "CatAttrs",
     "CombineAttrs",
     "Conv2dAttrs",
+    "ConvTranspose2dAttrs",
     "DropoutAttrs",
     "FlattenAttrs",
     "FunctionAttrs",
@@ -57,6 +58,8 @@ __all__ = [
     "PowerAttrs",
     "ReduceAttrs",
     "ReluAttrs",
+    "Resample2dAttrs",
+    "Resampling",
     "ReshapeAttrs",
     "SliceAttrs",
     "SoftmaxAttrs",
@@ -113,6 +116,41 @@ class Conv2dAttrs:
     groups: int
     sides: int = 2
     over: Pair = (0, 0)
+
+
+@dataclass(frozen=True)
+class ConvTranspose2dAttrs:
+    """Parameters: weight (C, O/G, KH, KW), bias (O,) or none.
+
+    `output_padding`: rows and columns at the end that fewer windows of the convolution reach.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.CONV_TRANSPOSE2D
+    stride: Pair
+    padding: Pair
+    dilation: Pair
+    groups: int
+    output_padding: Pair
+    sides: int = 2
+
+
+class Resampling(StrEnum):
+    """How an image gets another size; operations NAME_FWD and NAME_GRAD compute it."""
+
+    ADAPTIVE = "adaptive_avgpool2d"
+    NEAREST = "upsample_nearest2d"
+    BILINEAR = "upsample_bilinear2d"
+
+
+@dataclass(frozen=True)
+class Resample2dAttrs:
+    """An image of size `size`, made with the numbers that the operations take."""
+
+    kind: ClassVar[NodeKind] = NodeKind.RESAMPLE2D
+    method: Resampling
+    size: Pair
+    numbers: tuple[tuple[str, int | float], ...] = ()
+    sides: int = 2
 
 
 @dataclass(frozen=True)
@@ -235,6 +273,8 @@ Attrs: TypeAlias = (
     InputAttrs
     | LinearAttrs
     | Conv2dAttrs
+    | ConvTranspose2dAttrs
+    | Resample2dAttrs
     | MaxPool2dAttrs
     | AvgPool2dAttrs
     | BatchNorm2dAttrs

@@ -34,5 +34,7 @@ class NodeKind(StrEnum):
     REDUCE = "reduce"
     MATMUL = "matmul"
     SOFTMAX = "softmax"
+    CONV_TRANSPOSE2D = "conv_transpose2d"
+    RESAMPLE2D = "resample2d"
     ACTIVATION = "activation"
     LAYERNORM = "layernorm"

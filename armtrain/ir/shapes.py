@@ -12,10 +12,12 @@ from armtrain.ir.graph import (
     AvgPool2dAttrs,
     BatchNorm2dAttrs,
     Conv2dAttrs,
+    ConvTranspose2dAttrs,
     LayerNormAttrs,
     MaxPool2dAttrs,
     NodeKind,
     Pair,
+    Resample2dAttrs,
     SoftmaxAttrs,
 )
 from armtrain.ir.tensor_shapes import TENSOR_RULES
@@ -135,6 +137,41 @@ def _conv2d(what: str, inputs: tuple[Shape, ...], attrs: Conv2dAttrs, params: Pa
     kernel = (1, weight[2]) if attrs.sides == 1 else (weight[2], weight[3])
     out = _sliding(what, shape, kernel, attrs.stride, attrs.padding, attrs.dilation, attrs.over)
     return _sized(shape, weight[0], out, attrs.sides)
+
+
+def _conv_transpose2d(
+    what: str, inputs: tuple[Shape, ...], attrs: ConvTranspose2dAttrs, params: Params
+) -> Shape:
+    """(N, C, P, Q) to (N, O, H, W): what a convolution makes (P, Q) of."""
+    shape, weight = _image(what, inputs[0], attrs.sides), params["weight"]
+    if shape[1] != weight[0]:
+        raise ShapeError(
+            f"{what} expects {weight[0]} channels, its input has shape {inputs[0]}; "
+            f"write nn.ConvTranspose{attrs.sides}d({shape[1]}, {weight[1] * attrs.groups}, ...)"
+        )
+    kernel = (1, weight[2]) if attrs.sides == 1 else (weight[2], weight[3])
+    axes = zip(
+        *(shape[2:], kernel, attrs.stride, attrs.padding, attrs.dilation, attrs.output_padding),
+        strict=True,
+    )
+    height, width = (
+        (size - 1) * stride - 2 * padding + dilation * (k - 1) + more + 1
+        for size, k, stride, padding, dilation, more in axes
+    )
+    if min(height, width) < 1:
+        raise ShapeError(
+            f"{what}: padding {attrs.padding} leaves nothing of an input of shape {inputs[0]}; use "
+            "less padding or a larger kernel"
+        )
+    return _sized(shape, weight[1] * attrs.groups, (height, width), attrs.sides)
+
+
+def _resample2d(
+    what: str, inputs: tuple[Shape, ...], attrs: Resample2dAttrs, params: Params
+) -> Shape:
+    """Return the shape with other sides."""
+    shape = _image(what, inputs[0], attrs.sides)
+    return _sized(shape, shape[1], attrs.size, attrs.sides)
 
 
 def pool_over(shape: Shape, attrs: MaxPool2dAttrs | AvgPool2dAttrs) -> Pair:
@@ -257,6 +294,8 @@ def _add(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Sh
 _RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] = {
     NodeKind.LINEAR: _linear,
     NodeKind.CONV2D: _conv2d,
+    NodeKind.CONV_TRANSPOSE2D: _conv_transpose2d,
+    NodeKind.RESAMPLE2D: _resample2d,
     NodeKind.MAXPOOL2D: _maxpool,
     NodeKind.AVGPOOL2D: _avgpool,
     NodeKind.BATCHNORM2D: _batchnorm,

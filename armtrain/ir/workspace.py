@@ -79,6 +79,13 @@ def _grad_w(code: OpCode, operands: Operands, threads: int) -> int:
     return _product(prod(dy[:-1]), columns, threads)
 
 
+def _conv_transpose_grad_w(code: OpCode, operands: Operands, threads: int) -> int:
+    """Return the scratch of a weight gradient: its terms are the pixels of x."""
+    x, dw = _operand(code, operands, "x"), _operand(code, operands, "dw")
+    assert x is not None
+    return 0 if dw is None else _product(prod(x[:-1]), _columns(dw, 4), threads)
+
+
 def _column_partials(image: Dims | None) -> int:
     """Return the bytes of two float64 partial results per channel and part of the rows."""
     assert image is not None
@@ -112,6 +119,9 @@ _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.CONV2D_FWD: _conv_fwd,
     OpCode.CONV2D_GRAD_W: _grad_w,
     OpCode.CONV2D_GRAD_X: _conv_grad_x,
+    OpCode.CONV_TRANSPOSE2D_FWD: _conv_grad_x,
+    OpCode.CONV_TRANSPOSE2D_GRAD_W: _conv_transpose_grad_w,
+    OpCode.CONV_TRANSPOSE2D_GRAD_X: _conv_fwd,
     OpCode.BATCHNORM2D_FWD: _batchnorm,
     OpCode.BATCHNORM2D_GRAD: _batchnorm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,

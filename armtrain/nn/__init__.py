@@ -23,8 +23,10 @@ from armtrain.nn.activation import (
     Softplus,
     Tanh,
 )
+from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
 from armtrain.nn.container import ModuleList, Sequential
 from armtrain.nn.conv import Conv1d, Conv2d
+from armtrain.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d
 from armtrain.nn.dropout import Dropout
 from armtrain.nn.linear import Linear
 from armtrain.nn.losses import (
@@ -43,8 +45,6 @@ from armtrain.nn.module import Module
 from armtrain.nn.norm import BatchNorm1d, BatchNorm2d
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.pool import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
     AvgPool1d,
     AvgPool2d,
     MaxPool1d,
@@ -58,6 +58,7 @@ from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
+from armtrain.nn.upsample import Upsample
 
 __all__ = [
     "ELU",
@@ -76,6 +77,8 @@ __all__ = [
     "Buffer",
     "Conv1d",
     "Conv2d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",
@@ -115,6 +118,7 @@ __all__ = [
     "Tanh",
     "Tensor",
     "Unflatten",
+    "Upsample",
     "functional",
     "parse_loss",
     "trace",

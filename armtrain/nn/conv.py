@@ -24,10 +24,10 @@ from armtrain.nn.parameter import Parameter, uniform_fan_in
 from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
 
-__all__ = ["Conv1d", "Conv2d"]
+__all__ = ["Conv1d", "Conv2d", "conv_rules"]
 
 
-def _rules(sizes: Callable[..., object]) -> dict[str, Rule]:
+def conv_rules(sizes: Callable[..., object]) -> dict[str, Rule]:
     """Return the rules of the arguments; `sizes` makes one number for each side."""
     return {
         "in_channels": positive,
@@ -155,7 +155,7 @@ class Conv1d(_Conv):
     """
 
     _sizes = staticmethod(single)
-    _rules: ClassVar[Mapping[str, Rule]] = _rules(single)
+    _rules: ClassVar[Mapping[str, Rule]] = conv_rules(single)
 
 
 class Conv2d(_Conv):
@@ -175,4 +175,4 @@ class Conv2d(_Conv):
     """
 
     _sizes = staticmethod(pair)
-    _rules: ClassVar[Mapping[str, Rule]] = _rules(pair)
+    _rules: ClassVar[Mapping[str, Rule]] = conv_rules(pair)

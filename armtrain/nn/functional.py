@@ -18,13 +18,17 @@ from armtrain.nn.activation import (
     SiLU,
     Softplus,
 )
+from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
 from armtrain.nn.tensor import softmax as _softmax
+from armtrain.nn.upsample import Upsample
 from armtrain.values import truth
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
     "avg_pool2d",
     "cat",
     "elu",
@@ -32,6 +36,7 @@ __all__ = [
     "gelu",
     "hardsigmoid",
     "hardswish",
+    "interpolate",
     "leaky_relu",
     "log_softmax",
     "max_pool2d",
@@ -165,6 +170,32 @@ def avg_pool2d(
     """Return the mean over windows; see `AvgPool2d`."""
     layer = AvgPool2d(kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
     return _traced("avg_pool2d", input).record(None, layer.attrs())
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: int | None) -> Tensor:
+    """Return the mean over windows; see `AdaptiveAvgPool1d`."""
+    value = _traced("adaptive_avg_pool1d", input)
+    return value.record(None, AdaptiveAvgPool1d((output_size,)).attrs(value.shape))
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: int | tuple[int | None, ...]) -> Tensor:
+    """Return the mean over windows; see `AdaptiveAvgPool2d`."""
+    value = _traced("adaptive_avg_pool2d", input)
+    return value.record(None, AdaptiveAvgPool2d(output_size).attrs(value.shape))
+
+
+def interpolate(
+    input: Tensor,
+    size: int | tuple[int, ...] | None = None,
+    scale_factor: float | tuple[float, ...] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+) -> Tensor:
+    """Return a value with other sides; see `Upsample`."""
+    value = _traced("interpolate", input)
+    layer = Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)
+    return value.record(None, layer.attrs(value.shape))
 
 
 if not TYPE_CHECKING:  # type checkers know the names, and would take every other one for one

@@ -1,4 +1,4 @@
-"""Pooling over sequences and images."""
+"""Pooling over sequences and images by windows of one size."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from math import prod
 from typing import ClassVar
 
-from armtrain.errors import ArgumentError, ShapeError
+from armtrain.errors import ArgumentError
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Pair
 from armtrain.limits import MAX_POOL_PLACES
 from armtrain.nn.arguments import Rule, as_pair, pair, positive, refuse_unless, single
@@ -16,8 +16,6 @@ from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
 
 __all__ = [
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
     "AvgPool1d",
     "AvgPool2d",
     "MaxPool1d",
@@ -261,70 +259,3 @@ class AvgPool2d(_AvgPool):
         self._set(padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad)
         self._set(divisor_override=divisor_override)
         _check_padding("AvgPool2d", self.padding, self.kernel_size)
-
-
-class _AdaptiveAvgPool(Module):
-    """What means of a fixed number of windows have in common."""
-
-    output_size: tuple[int, ...]
-    _sides: ClassVar[int]
-
-    def __init__(self, output_size: int | tuple[int, ...]) -> None:
-        super().__init__()
-        self._set(output_size=output_size)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return a value with sides `output_size`.
-
-        Raises
-        ------
-        ShapeError
-            A side is no multiple of the output's.
-        """
-        sides = x.shape[2:]
-        if len(sides) != self._sides or any(
-            s % o for s, o in zip(sides, self.output_size, strict=True)
-        ):
-            of = (
-                "sequences (N, C, L) with a length"
-                if self._sides == 1
-                else ("images (N, C, H, W) with sides")
-            )
-            raise ShapeError(
-                f"{type(self).__name__} needs {of} that are multiples of {self.output_size}, its "
-                f"input has shape {x.shape}; resize or pad the input, or use "
-                f"AvgPool{self._sides}d with a window and a stride that fit"
-            )
-        window = tuple(s // o for s, o in zip(sides, self.output_size, strict=True))
-        pool = AvgPool1d(window[0]) if len(window) == 1 else AvgPool2d((window[0], window[1]))
-        return x.record(self, pool.attrs())
-
-    def extra_repr(self) -> str:
-        """Return the arguments."""
-        return f"output_size={self.output_size}"
-
-
-class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Mean over windows of sequences (N, C, L) that give an output of a fixed length.
-
-    Parameters
-    ----------
-    output_size : int
-        The length must be a multiple of it: then torch's windows are all of one size.
-    """
-
-    _sides = 1
-    _rules: ClassVar[Mapping[str, Rule]] = {"output_size": partial(single, least=1)}
-
-
-class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Mean over windows of images (N, C, H, W) that give an output of a fixed size.
-
-    Parameters
-    ----------
-    output_size : int or (height, width)
-        The image's sides must be multiples of it: then torch's windows are all of one size.
-    """
-
-    _sides = 2
-    _rules: ClassVar[Mapping[str, Rule]] = {"output_size": partial(pair, least=1)}

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from armtrain.errors import ShapeError
 from armtrain.ir.graph import (
     Conv2dAttrs,
+    ConvTranspose2dAttrs,
     Graph,
     MatmulAttrs,
     Node,
@@ -57,8 +58,13 @@ _ELEMENTWISE = frozenset(
 """Kinds whose numbers may be in any order; a flattened value has one axis for a softmax."""
 _WINDOWS = frozenset(
     {NodeKind.CONV2D, NodeKind.MAXPOOL2D, NodeKind.AVGPOOL2D, NodeKind.BATCHNORM2D}
+    | {NodeKind.CONV_TRANSPOSE2D, NodeKind.RESAMPLE2D}
 )
 """Layers of images."""
+_LAID_OUT = frozenset(
+    {NodeKind.CONV2D, NodeKind.CONV_TRANSPOSE2D, NodeKind.LINEAR, NodeKind.COMBINE}
+)
+"""Kinds that say how a parameter lies."""
 
 
 def _image_of(shape: tuple[int, ...]) -> Image:
@@ -354,10 +360,10 @@ def param_layout(
             layouts |= {n: _row_layout(layouts[n][1].shape) for _, n in node.params}
         slot = "other" if node.kind == NodeKind.COMBINE else "weight"
         name = node.param(slot)
-        if name is None or node.kind not in (NodeKind.CONV2D, NodeKind.LINEAR, NodeKind.COMBINE):
+        if name is None or node.kind not in _LAID_OUT:
             continue
         shape, order = layouts[name][1].shape, orders[node.inputs[0]]
-        if isinstance(node.attrs, Conv2dAttrs):
+        if isinstance(node.attrs, Conv2dAttrs | ConvTranspose2dAttrs):
             layout = _conv_layout(shape, node.attrs.groups)
         elif node.kind == NodeKind.LINEAR:
             layout = _linear_layout(shape, order if len(node.shape) == 2 else None)

@@ -13,7 +13,8 @@ from armtrain.limits import MAX_POOL_PLACES
 from armtrain.planfile.check_parse import RawPlan
 from armtrain.planfile.check_records import attr_findings, form_findings
 from armtrain.planfile.check_roles import UPDATES, role_findings
-from armtrain.planfile.check_shapes import Operands, needed_dims, needed_dtype
+from armtrain.planfile.check_operands import Operands
+from armtrain.planfile.check_shapes import needed_dims, needed_dtype
 from armtrain.planfile.format import NONE_ID
 
 __all__ = ["operation_findings"]

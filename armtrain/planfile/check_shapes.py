@@ -6,51 +6,21 @@ have, computed from the operands that define the step's size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from math import prod
+from math import floor
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
 from armtrain.limits import MAX_WINDOW
+from armtrain.planfile.check_operands import IMPOSSIBLE, Needs, Operands, Rule
+from armtrain.planfile.check_tensor_shapes import TENSOR_RULES
 
-__all__ = ["MAY_HAVE_ROWS", "Operands", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
-
-_Dims = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Operands:
-    """Arena dimensions of the present operands and all attributes of one step, by name."""
-
-    dims: Mapping[str, _Dims]
-    attrs: Mapping[str, int | float]
-
-    def count(self, name: str) -> int:
-        """Return the elements of an operand."""
-        return prod(self.dims[name])
-
-    def many(self, name: str) -> int:
-        """Return how many attributes NAME[0], NAME[1], ... there are."""
-        return sum(key.startswith(f"{name}[") for key in self.attrs)
-
-    def integer(self, name: str) -> int:
-        """Return an integer attribute."""
-        return int(self.attrs[name])
+__all__ = ["MAY_HAVE_ROWS", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
 
 
-_Needs = dict[str, int | _Dims]
-"""Operand -> its exact dimensions, or how many elements it has in any dimensions."""
-_Rule = Callable[[Operands], _Needs]
-
-IMPOSSIBLE: _Dims = (0,)
-"""Dimensions that no operand has."""
-
-
-def _linear(x: str, y: str, w: str) -> _Rule:
+def _linear(x: str, y: str, w: str) -> Rule:
     """Return the rule of y[..., O] = x[..., I] w[I, O]."""
 
-    def rule(o: Operands) -> _Needs:
+    def rule(o: Operands) -> Needs:
         (*rows, inputs), (*_, outputs) = o.dims[x], o.dims[y]
         if not rows:
             return {x: IMPOSSIBLE}
@@ -66,12 +36,12 @@ def _window(size: int, kernel: int, o: Operands, axis: str) -> int:
     return (size + ends - dilation * (kernel - 1) - 1) // o.integer(f"stride_{axis}") + 1
 
 
-def _conv(x: str, y: str, w: str) -> _Rule:
+def _conv(x: str, y: str, w: str) -> Rule:
     """Return the rule of a convolution from x[N,H,W,C] and the weight to y."""
 
-    def rule(o: Operands) -> _Needs:
+    def rule(o: Operands) -> Needs:
         (n, height, width, channels), (_, _, _, outputs) = o.dims[x], o.dims[y]
-        needs: _Needs = {"b": (outputs,), "db": (outputs,)}
+        needs: Needs = {"b": (outputs,), "db": (outputs,)}
         if w not in o.dims:  # a bias gradient alone
             return needs
         groups, (_, kernel_h, kernel_w, _, _) = o.integer("groups"), o.dims[w]
@@ -83,16 +53,40 @@ def _conv(x: str, y: str, w: str) -> _Rule:
     return rule
 
 
+def _conv_transpose(x: str, y: str, w: str) -> Rule:
+    """Return the rule of a convolution from y to x, whose bias is that of y."""
+    convolution = _conv(y, x, w)
+
+    def rule(o: Operands) -> Needs:
+        outputs = o.dims[y][-1]
+        return {**convolution(o), "b": (outputs,), "db": (outputs,)}
+
+    return rule
+
+
+def _resample(x: str, y: str) -> Rule:
+    """Return the rule of images of another size: any, or as many times the input's as is said."""
+
+    def rule(o: Operands) -> Needs:
+        (n, *sides, channels), (_, *places, _) = o.dims[x], o.dims[y]
+        for i, name in enumerate(("scale_h", "scale_w")):
+            if o.attrs.get(name):
+                places[i] = floor(sides[i] * o.attrs[name])
+        return {y: (n, *places, channels)}
+
+    return rule
+
+
 def _starts_outside(size: int, places: int, o: Operands, axis: str) -> bool:
     """Tell whether a window that reaches beyond the padding has no place inside the image."""
     start = (places - 1) * o.integer(f"stride_{axis}") - o.integer(f"pad_{axis}")
     return o.integer(f"over_{axis}") > 0 and start >= size
 
 
-def _pool(x: str, y: str) -> _Rule:
+def _pool(x: str, y: str) -> Rule:
     """Return the rule of a pooling layer."""
 
-    def rule(o: Operands) -> _Needs:
+    def rule(o: Operands) -> Needs:
         n, height, width, channels = o.dims[x]
         kernel_h, kernel_w = o.integer("kernel_h"), o.integer("kernel_w")
         places = _window(height, kernel_h, o, "h"), _window(width, kernel_w, o, "w")
@@ -103,35 +97,35 @@ def _pool(x: str, y: str) -> _Rule:
     return rule
 
 
-def _norm(o: Operands) -> _Needs:
+def _norm(o: Operands) -> Needs:
     """Return the rule of all batch-norm operations: maps like x (or dy), vectors of channels."""
     like = o.dims["dy" if "dy" in o.dims else "x"]
-    maps: _Needs = dict.fromkeys(("x", "y", "dy", "dx"), like)
+    maps: Needs = dict.fromkeys(("x", "y", "dy", "dx"), like)
     names = ("gamma", "beta", "mean", "var", "save_mean", "save_invstd", "dgamma", "dbeta")
     return maps | dict.fromkeys(names, like[-1:])
 
 
-def _layernorm(o: Operands) -> _Needs:
+def _layernorm(o: Operands) -> Needs:
     """Return the rule of the layer-norm operations: statistics of rows, vectors as long as one."""
     n, *more, length = o.dims["x"]
-    maps: _Needs = dict.fromkeys(("x", "y", "dy", "dx"), (n, *more, length))
+    maps: Needs = dict.fromkeys(("x", "y", "dy", "dx"), (n, *more, length))
     vectors = dict.fromkeys(("gamma", "beta", "dgamma", "dbeta"), (length,))
     return maps | vectors | dict.fromkeys(("row_mean", "row_invstd"), (n, *more))
 
 
-def _alike(like: str, *others: str) -> _Rule:
+def _alike(like: str, *others: str) -> Rule:
     """Return the rule of an element-wise operation."""
 
-    def rule(o: Operands) -> _Needs:
+    def rule(o: Operands) -> Needs:
         return {**dict.fromkeys(others, o.count(like)), "scale": (1,)}
 
     return rule
 
 
-def _along(like: str, *others: str) -> _Rule:
+def _along(like: str, *others: str) -> Rule:
     """Return the rule of what goes along one axis: all have the dimensions of the first."""
 
-    def rule(o: Operands) -> _Needs:
+    def rule(o: Operands) -> Needs:
         dims = o.dims[like]
         inside = 1 <= o.integer("axis") < len(dims)
         return dict.fromkeys(others, dims if inside else IMPOSSIBLE)
@@ -139,25 +133,25 @@ def _along(like: str, *others: str) -> _Rule:
     return rule
 
 
-def _cross_entropy(o: Operands) -> _Needs:
+def _cross_entropy(o: Operands) -> Needs:
     """Return the rule of the cross-entropy operations: one label a row."""
     rows, classes = o.dims["logits"]
     return {"target": (rows,), "loss": (1,), "correct": (1,), "dlogits": (rows, classes)}
 
 
-def _elements(o: Operands) -> _Needs:
+def _elements(o: Operands) -> Needs:
     """Return the rule of losses that go element by element."""
     return {"target": o.count("y"), "dy": o.count("y"), "loss": (1,)}
 
 
-def _bce(o: Operands) -> _Needs:
+def _bce(o: Operands) -> Needs:
     """Return the rule of binary cross-entropy: no weight, one, or one for each column."""
     weights, dims = o.many("pos_weight"), o.dims["y"]
     fits = weights < 2 or (len(dims) == 2 and dims[1] == weights)
     return _elements(o) if fits else {"y": IMPOSSIBLE}
 
 
-def _classes(o: Operands) -> _Needs:
+def _classes(o: Operands) -> Needs:
     """Return the rule of losses of one label a row, with no weight or one for each class."""
     (rows, classes), weights = o.dims["y"], o.many("weight")
     if weights not in (0, classes):
@@ -165,71 +159,29 @@ def _classes(o: Operands) -> _Needs:
     return {"target": (rows,), "loss": (1,), "correct": (1,), "dy": (rows, classes)}
 
 
-def _slots(o: Operands) -> _Needs:
+def _slots(o: Operands) -> Needs:
     """Return the rule of the gradient-norm operations: one float64 a gradient."""
     known = o.attrs.get("index", 0) < o.count("acc")
     return {"acc": o.count("acc") if known else IMPOSSIBLE, "scale": (1,)}
 
 
-def _permute(o: Operands) -> _Needs:
-    """Return the rule of a permutation: the batch stays, every other axis is there once."""
-    x, perm = o.dims["x"], [int(v) for k, v in o.attrs.items() if k.startswith("perm[")]
-    if sorted(perm) != list(range(1, len(x))):
-        return {"x": IMPOSSIBLE}
-    return {"y": (x[0], *(x[axis] for axis in perm))}
-
-
-def _part(whole: str, small: str) -> _Rule:
-    """Return the rule of a part of a value along one axis."""
-
-    def rule(o: Operands) -> _Needs:
-        dims, axis = list(o.dims[whole]), o.integer("axis")
-        if axis >= min(len(dims), len(o.dims[small])):
-            return {whole: IMPOSSIBLE}
-        length, places = o.dims[small][axis], dims[axis]
-        inside = o.integer("start") + o.integer("step") * (length - 1) < places
-        based = "whole" in o.dims or not o.attrs.get("add", 0)
-        needs: _Needs = {"whole": o.dims[whole]}
-        dims[axis] = length
-        return {**needs, small: tuple(dims)} if inside and based else {whole: IMPOSSIBLE}
-
-    return rule
-
-
-def _broadcast(large: str, small: str, *others: str) -> _Rule:
-    """Return the rule of a value whose trailing dimensions are those of a larger one or 1."""
-
-    def rule(o: Operands) -> _Needs:
-        dims, part = o.dims[large], o.dims[small]
-        trailing = dims[len(dims) - len(part) :] if len(part) <= len(dims) else ()
-        fits = len(trailing) == len(part)
-        fits = fits and all(n in (1, m) for m, n in zip(trailing, part, strict=True))
-        return dict.fromkeys(others, o.count(large)) if fits else {small: IMPOSSIBLE}
-
-    return rule
-
-
-def _matmul(o: Operands) -> _Needs:
-    """Return the rule of batched products of matrices, turned or not."""
-    (*batch, rows, columns), x = o.dims["y"], o.dims["x"]
-    x_turned, z_turned = o.integer("x_turned"), o.integer("z_turned")
-    terms = x[-2 if x_turned else -1]
-    sides = {"x": (rows, terms), "z": (terms, columns)}
-    turned = {"x": x_turned, "z": z_turned}
-    if not batch:
-        return {"y": IMPOSSIBLE}
-    return {
-        name: (*batch, *(reversed(side) if turned[name] else side)) for name, side in sides.items()
-    }
-
-
-_RULES: dict[OpCode, _Rule] = {
+_RULES: dict[OpCode, Rule] = {
+    **TENSOR_RULES,
     OpCode.LINEAR_FWD: _linear("x", "y", "w"),
     OpCode.LINEAR_GRAD_W: _linear("x", "dy", "dw"),
     OpCode.LINEAR_GRAD_X: _linear("dx", "dy", "w"),
     OpCode.CONV2D_FWD: _conv("x", "y", "w"),
     OpCode.CONV2D_GRAD_W: _conv("x", "dy", "dw"),
     OpCode.CONV2D_GRAD_X: _conv("dx", "dy", "w"),
+    OpCode.CONV_TRANSPOSE2D_FWD: _conv_transpose("x", "y", "w"),
+    OpCode.CONV_TRANSPOSE2D_GRAD_W: _conv_transpose("x", "dy", "dw"),
+    OpCode.CONV_TRANSPOSE2D_GRAD_X: _conv_transpose("dx", "dy", "w"),
+    OpCode.ADAPTIVE_AVGPOOL2D_FWD: _resample("x", "y"),
+    OpCode.ADAPTIVE_AVGPOOL2D_GRAD: _resample("dx", "dy"),
+    OpCode.UPSAMPLE_NEAREST2D_FWD: _resample("x", "y"),
+    OpCode.UPSAMPLE_NEAREST2D_GRAD: _resample("dx", "dy"),
+    OpCode.UPSAMPLE_BILINEAR2D_FWD: _resample("x", "y"),
+    OpCode.UPSAMPLE_BILINEAR2D_GRAD: _resample("dx", "dy"),
     OpCode.MAXPOOL2D_FWD: _pool("x", "y"),
     OpCode.MAXPOOL2D_GRAD: _pool("dx", "dy"),
     OpCode.AVGPOOL2D_FWD: _pool("x", "y"),
@@ -250,16 +202,9 @@ _RULES: dict[OpCode, _Rule] = {
     OpCode.COPY: _alike("x", "y"),
     OpCode.NHWC_TO_NCHW: _alike("x", "y"),
     OpCode.NCHW_TO_NHWC: _alike("x", "y"),
-    OpCode.PERMUTE: _permute,
-    OpCode.SLICE: _part("x", "y"),
-    OpCode.PLACE: _part("y", "x"),
-    OpCode.COMBINE: _broadcast("a", "other", "y"),
     OpCode.AFFINE: _alike("x", "y"),
     OpCode.POWER: _alike("x", "y"),
     OpCode.FUNCTION: _alike("x", "y"),
-    OpCode.EXPAND: _broadcast("y", "small"),
-    OpCode.REDUCE: _broadcast("x", "total"),
-    OpCode.MATMUL: _matmul,
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
     OpCode.MSE_GRAD: _elements,
@@ -318,6 +263,9 @@ _SAMPLES = frozenset(
 _RANKS = (
     ("LINEAR_", {"w": 2, "dw": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
+    ("CONV_TRANSPOSE2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
+    ("ADAPTIVE_AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
+    ("UPSAMPLE_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
     ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("BATCHNORM2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),

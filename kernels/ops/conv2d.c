@@ -1,4 +1,6 @@
-/* 2-D convolution and its gradients on channels-last images; the products are in product.h.
+/* 2-D convolution, transposed convolution and their gradients on channels-last images; the products
+ * are in product.h. A transposed convolution is the input gradient of a convolution from its y to
+ * its x, so that each of its operations is one of that convolution's.
  *
  * x[N,H,W,C], w[G,KH,KW,C/G,O/G], y[N,OH,OW,O]; torch.nn.Conv2d's cross-correlation. */
 #include "ops/check.h"
@@ -6,8 +8,11 @@
 #include "ops/product.h"
 
 _Static_assert((int)ART_CONV2D_FWD_A_STRIDE_H == (int)ART_CONV2D_GRAD_W_A_STRIDE_H &&
-                   (int)ART_CONV2D_FWD_A_OVER_W == (int)ART_CONV2D_GRAD_X_A_OVER_W,
-               "the three operations share their attributes");
+                   (int)ART_CONV2D_FWD_A_OVER_W == (int)ART_CONV2D_GRAD_X_A_OVER_W &&
+                   (int)ART_CONV2D_FWD_A_OVER_W == (int)ART_CONV_TRANSPOSE2D_FWD_A_OVER_W &&
+                   (int)ART_CONV2D_FWD_A_OVER_W == (int)ART_CONV_TRANSPOSE2D_GRAD_W_A_OVER_W &&
+                   (int)ART_CONV2D_FWD_A_OVER_W == (int)ART_CONV_TRANSPOSE2D_GRAD_X_A_OVER_W,
+               "all operations share their attributes");
 
 static art_conv_shape conv_shape(const art_op_args *args, unsigned x, unsigned y) {
     const uint32_t *in = args->operand[x].dims, *out = args->operand[y].dims;
@@ -121,13 +126,15 @@ uint64_t art_op_conv2d_grad_w_workspace(const art_op_args *args) {
 }
 
 /* The bias gradient adds up the pixels of dy, as many images as x has. */
-static art_status check_bias_rows(const art_op_args *args, unsigned x, unsigned dy,
-                                  art_error *err) {
-    ART_TRY(art_check_batched(args, x, "conv2d_grad_w.x", 1, err));
-    ART_TRY(art_check_batched(args, dy, "conv2d_grad_w.dy", 1, err));
+static art_status check_bias_rows(const art_op_args *args, unsigned x, const char *x_name,
+                                  unsigned dy, const char *dy_name, art_error *err) {
+    ART_TRY(art_check_operand(args, x, x_name, ART_DTYPE_F32, 4, err));
+    ART_TRY(art_check_operand(args, dy, dy_name, ART_DTYPE_F32, 4, err));
+    ART_TRY(art_check_batched(args, x, x_name, 1, err));
+    ART_TRY(art_check_batched(args, dy, dy_name, 1, err));
     const art_array *a = &args->operand[x], *b = &args->operand[dy];
     ART_FAIL_IF(a->dims[0] != b->dims[0], err, ART_SHAPE,
-                "conv2d_grad_w.dy has %u rows, conv2d_grad_w.x %u: both need the same", b->dims[0],
+                "%s has %u rows, %s %u: both need the same", dy_name, b->dims[0], x_name,
                 a->dims[0]);
     return ART_OK;
 }
@@ -140,9 +147,7 @@ art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
         ART_TRY(check_images(args, X, "conv2d_grad_w.x", DY, "conv2d_grad_w.dy", w[1], w[2], err));
         ART_TRY(check_weight_dims(args, DW, "conv2d_grad_w.dw", X, DY, err));
     } else {
-        ART_TRY(art_check_operand(args, X, "conv2d_grad_w.x", ART_DTYPE_F32, 4, err));
-        ART_TRY(art_check_operand(args, DY, "conv2d_grad_w.dy", ART_DTYPE_F32, 4, err));
-        ART_TRY(check_bias_rows(args, X, DY, err));
+        ART_TRY(check_bias_rows(args, X, "conv2d_grad_w.x", DY, "conv2d_grad_w.dy", err));
     }
     ART_TRY(art_check_optional_vector(args, ART_CONV2D_GRAD_W_DB, "conv2d_grad_w.db", ART_DTYPE_F32,
                                       args->operand[DY].dims[3], err));
@@ -187,5 +192,125 @@ art_status art_op_conv2d_grad_x_run(const art_op_args *args, art_error *err) {
     set_kernel(&shape, &o[ART_CONV2D_GRAD_X_W]);
     art_conv_grad_x(args, &shape, o[ART_CONV2D_GRAD_X_DY].data, o[ART_CONV2D_GRAD_X_W].data,
                     o[ART_CONV2D_GRAD_X_DX].data, o[ART_CONV2D_GRAD_X_WS].data);
+    return ART_OK;
+}
+
+/* ---- transposed: x and y exchange their parts ---- */
+
+uint64_t art_op_conv_transpose2d_fwd_workspace(const art_op_args *args) {
+    const art_array *w = &args->operand[ART_CONV_TRANSPOSE2D_FWD_W];
+    return art_product_workspace(kernel_terms(w, 4), columns(w, 3), args->threads);
+}
+
+art_status art_op_conv_transpose2d_fwd_check(const art_op_args *args, art_error *err) {
+    enum {
+        X = ART_CONV_TRANSPOSE2D_FWD_X,
+        W = ART_CONV_TRANSPOSE2D_FWD_W,
+        Y = ART_CONV_TRANSPOSE2D_FWD_Y
+    };
+    static const char w_name[] = "conv_transpose2d_fwd.w";
+    const uint32_t *w = args->operand[W].dims;
+    ART_TRY(check_weight(args, W, w_name, err));
+    ART_TRY(check_images(args, Y, "conv_transpose2d_fwd.y", X, "conv_transpose2d_fwd.x", w[1], w[2],
+                         err));
+    ART_TRY(check_weight_dims(args, W, w_name, Y, X, err));
+    ART_TRY(art_check_optional_vector(args, ART_CONV_TRANSPOSE2D_FWD_B, "conv_transpose2d_fwd.b",
+                                      ART_DTYPE_F32, args->operand[Y].dims[3], err));
+    return art_check_workspace(args, ART_CONV_TRANSPOSE2D_FWD_WS, "conv_transpose2d_fwd.ws",
+                               art_op_conv_transpose2d_fwd_workspace(args), err);
+}
+
+art_status art_op_conv_transpose2d_fwd_run(const art_op_args *args, art_error *err) {
+    const art_array *o = args->operand;
+    art_conv_shape shape = conv_shape(args, ART_CONV_TRANSPOSE2D_FWD_Y, ART_CONV_TRANSPOSE2D_FWD_X);
+    (void)err;
+    set_kernel(&shape, &o[ART_CONV_TRANSPOSE2D_FWD_W]);
+    art_conv_transpose(args, &shape, o[ART_CONV_TRANSPOSE2D_FWD_X].data,
+                       o[ART_CONV_TRANSPOSE2D_FWD_W].data, o[ART_CONV_TRANSPOSE2D_FWD_B].data,
+                       o[ART_CONV_TRANSPOSE2D_FWD_Y].data, o[ART_CONV_TRANSPOSE2D_FWD_WS].data);
+    return ART_OK;
+}
+
+uint64_t art_op_conv_transpose2d_grad_w_workspace(const art_op_args *args) {
+    const art_array *x = &args->operand[ART_CONV_TRANSPOSE2D_GRAD_W_X];
+    const art_array *dw = &args->operand[ART_CONV_TRANSPOSE2D_GRAD_W_DW];
+    uint64_t pixels = art_mul_saturated((uint64_t)x->dims[0] * x->dims[1], x->dims[2]);
+    return dw->ndim ? art_product_workspace(pixels, columns(dw, 4), args->threads) : 0;
+}
+
+art_status art_op_conv_transpose2d_grad_w_check(const art_op_args *args, art_error *err) {
+    enum {
+        X = ART_CONV_TRANSPOSE2D_GRAD_W_X,
+        DY = ART_CONV_TRANSPOSE2D_GRAD_W_DY,
+        DW = ART_CONV_TRANSPOSE2D_GRAD_W_DW
+    };
+    static const char x_name[] = "conv_transpose2d_grad_w.x",
+                      y_name[] = "conv_transpose2d_grad_w.dy";
+    static const char w_name[] = "conv_transpose2d_grad_w.dw";
+    if (art_present(args, DW)) {
+        const uint32_t *w = args->operand[DW].dims;
+        ART_TRY(check_weight(args, DW, w_name, err));
+        ART_TRY(check_images(args, DY, y_name, X, x_name, w[1], w[2], err));
+        ART_TRY(check_weight_dims(args, DW, w_name, DY, X, err));
+    } else {
+        ART_TRY(check_bias_rows(args, X, x_name, DY, y_name, err));
+    }
+    ART_TRY(art_check_optional_vector(args, ART_CONV_TRANSPOSE2D_GRAD_W_DB,
+                                      "conv_transpose2d_grad_w.db", ART_DTYPE_F32,
+                                      args->operand[DY].dims[3], err));
+    return art_check_workspace(args, ART_CONV_TRANSPOSE2D_GRAD_W_WS, "conv_transpose2d_grad_w.ws",
+                               art_op_conv_transpose2d_grad_w_workspace(args), err);
+}
+
+art_status art_op_conv_transpose2d_grad_w_run(const art_op_args *args, art_error *err) {
+    const art_array *o = args->operand;
+    const float *dy = o[ART_CONV_TRANSPOSE2D_GRAD_W_DY].data;
+    (void)err;
+    if (o[ART_CONV_TRANSPOSE2D_GRAD_W_DW].data) {
+        art_conv_shape shape =
+            conv_shape(args, ART_CONV_TRANSPOSE2D_GRAD_W_DY, ART_CONV_TRANSPOSE2D_GRAD_W_X);
+        set_kernel(&shape, &o[ART_CONV_TRANSPOSE2D_GRAD_W_DW]);
+        art_conv_grad_w(args, &shape, dy, o[ART_CONV_TRANSPOSE2D_GRAD_W_X].data,
+                        o[ART_CONV_TRANSPOSE2D_GRAD_W_DW].data,
+                        o[ART_CONV_TRANSPOSE2D_GRAD_W_WS].data);
+    }
+    if (o[ART_CONV_TRANSPOSE2D_GRAD_W_DB].data) {
+        art_conv_shape shape =
+            conv_shape(args, ART_CONV_TRANSPOSE2D_GRAD_W_X, ART_CONV_TRANSPOSE2D_GRAD_W_DY);
+        art_conv_grad_b(args, &shape, dy, o[ART_CONV_TRANSPOSE2D_GRAD_W_DB].data);
+    }
+    return ART_OK;
+}
+
+uint64_t art_op_conv_transpose2d_grad_x_workspace(const art_op_args *args) {
+    const art_array *w = &args->operand[ART_CONV_TRANSPOSE2D_GRAD_X_W];
+    return art_product_workspace(kernel_terms(w, 3), columns(w, 4), args->threads);
+}
+
+art_status art_op_conv_transpose2d_grad_x_check(const art_op_args *args, art_error *err) {
+    enum {
+        DY = ART_CONV_TRANSPOSE2D_GRAD_X_DY,
+        W = ART_CONV_TRANSPOSE2D_GRAD_X_W,
+        DX = ART_CONV_TRANSPOSE2D_GRAD_X_DX
+    };
+    static const char w_name[] = "conv_transpose2d_grad_x.w";
+    const uint32_t *w = args->operand[W].dims;
+    ART_TRY(check_weight(args, W, w_name, err));
+    ART_TRY(check_images(args, DY, "conv_transpose2d_grad_x.dy", DX, "conv_transpose2d_grad_x.dx",
+                         w[1], w[2], err));
+    ART_TRY(check_weight_dims(args, W, w_name, DY, DX, err));
+    return art_check_workspace(args, ART_CONV_TRANSPOSE2D_GRAD_X_WS, "conv_transpose2d_grad_x.ws",
+                               art_op_conv_transpose2d_grad_x_workspace(args), err);
+}
+
+art_status art_op_conv_transpose2d_grad_x_run(const art_op_args *args, art_error *err) {
+    const art_array *o = args->operand;
+    art_conv_shape shape =
+        conv_shape(args, ART_CONV_TRANSPOSE2D_GRAD_X_DY, ART_CONV_TRANSPOSE2D_GRAD_X_DX);
+    (void)err;
+    set_kernel(&shape, &o[ART_CONV_TRANSPOSE2D_GRAD_X_W]);
+    art_conv_forward(
+        args, &shape, o[ART_CONV_TRANSPOSE2D_GRAD_X_DY].data, o[ART_CONV_TRANSPOSE2D_GRAD_X_W].data,
+        NULL, o[ART_CONV_TRANSPOSE2D_GRAD_X_DX].data, o[ART_CONV_TRANSPOSE2D_GRAD_X_WS].data);
     return ART_OK;
 }

@@ -25,6 +25,9 @@ void art_conv_forward(const art_op_args *args, const art_conv_shape *shape, cons
                       const float *w, const float *b, float *y, void *workspace);
 void art_conv_grad_x(const art_op_args *args, const art_conv_shape *shape, const float *dy,
                      const float *w, float *dx, void *workspace);
+/* The same with a bias of the input's channels: a transposed convolution. */
+void art_conv_transpose(const art_op_args *args, const art_conv_shape *shape, const float *dy,
+                        const float *w, const float *b, float *dx, void *workspace);
 void art_conv_grad_w(const art_op_args *args, const art_conv_shape *shape, const float *x,
                      const float *dy, float *dw, void *workspace);
 /* db = sum of dy over all pixels, in blocks of ART_GEMM_KC pixels, block sums in order. */

@@ -269,13 +269,17 @@ static void run_chunk(const work *t, const chunk *c, art_gemm_rows *tile) {
     tile->c = NULL;
 }
 
-/* Destination pixels that no tap reaches are zero. */
+/* Destination pixels that no tap reaches hold the bias, or zero. */
 static void clear(const work *t) {
     place at;
     float *row;
     for (int64_t pixel = t->first; pixel < t->last; pixel++) {
         locate(t, pixel, 1, &at, &row);
-        memset(row, 0, t->columns * sizeof(float));
+        if (t->g->bias) {
+            memcpy(row, t->g->bias + t->target_column, t->columns * sizeof(float));
+        } else {
+            memset(row, 0, t->columns * sizeof(float));
+        }
     }
 }
 
@@ -402,8 +406,8 @@ void art_conv_forward(const art_op_args *args, const art_conv_shape *s, const fl
     run(args, &g, s->n * s->out_h * s->out_w);
 }
 
-void art_conv_grad_x(const art_op_args *args, const art_conv_shape *s, const float *dy,
-                     const float *w, float *dx, void *workspace) {
+void art_conv_transpose(const art_op_args *args, const art_conv_shape *s, const float *dy,
+                        const float *w, const float *b, float *dx, void *workspace) {
     int64_t in_cg = s->in_c / s->groups, out_cg = s->out_c / s->groups;
     int64_t classes_h = s->stride_h < s->in_h ? s->stride_h : s->in_h;
     int64_t classes_w = s->stride_w < s->in_w ? s->stride_w : s->in_w;
@@ -411,6 +415,7 @@ void art_conv_grad_x(const art_op_args *args, const art_conv_shape *s, const flo
         .shape = s,
         .source = dy,
         .weight = w,
+        .bias = b,
         .target = dx,
         .workspace = workspace,
         .axis_of = grad_x_axis,
@@ -429,6 +434,11 @@ void art_conv_grad_x(const art_op_args *args, const art_conv_shape *s, const flo
     };
     int64_t rows = (s->in_h - 1) / s->stride_h + 1, columns = (s->in_w - 1) / s->stride_w + 1;
     run(args, &g, s->n * rows * columns);
+}
+
+void art_conv_grad_x(const art_op_args *args, const art_conv_shape *s, const float *dy,
+                     const float *w, float *dx, void *workspace) {
+    art_conv_transpose(args, s, dy, w, NULL, dx, workspace);
 }
 
 uint64_t art_product_floats(uint64_t terms, uint64_t columns) {

@@ -148,6 +148,27 @@ static const pass conv_passes[N_PASSES] = {
      4,
      'b'},
 };
+/* The same products as steps of the transposed convolution from y to x, without bias. */
+static const pass transposed_passes[N_PASSES - 1] = {
+    {art_op_conv_transpose2d_fwd_check,
+     art_op_conv_transpose2d_fwd_workspace,
+     art_op_conv_transpose2d_fwd_run,
+     {3, 1, 9, 0},
+     4,
+     'x'},
+    {art_op_conv_transpose2d_grad_x_check,
+     art_op_conv_transpose2d_grad_x_workspace,
+     art_op_conv_transpose2d_grad_x_run,
+     {0, 1, 9, 2},
+     3,
+     'y'},
+    {art_op_conv_transpose2d_grad_w_check,
+     art_op_conv_transpose2d_grad_w_workspace,
+     art_op_conv_transpose2d_grad_w_run,
+     {1, 2, 9, 0},
+     4,
+     'w'},
+};
 static const pass linear_passes[N_PASSES] = {
     {art_op_linear_fwd_check,
      art_op_linear_fwd_workspace,
@@ -254,11 +275,13 @@ static void compare(const float *got, const double *want, const double *magnitud
     }
 }
 
-static void reference(char output, const test_case *t, const arrays *a, double *want, double *mag) {
+static void reference(const pass *p, const test_case *t, const arrays *a, double *want,
+                      double *mag) {
     art_conv_shape s = shape_of(t);
-    switch (output) {
+    const float *bias = t->bias && p->slots[2] != 9 ? a->b.data : NULL;
+    switch (p->output) {
     case 'y':
-        art_ref_conv_forward(&s, a->x.data, a->w.data, t->bias ? a->b.data : NULL, want, mag);
+        art_ref_conv_forward(&s, a->x.data, a->w.data, bias, want, mag);
         break;
     case 'x':
         art_ref_conv_grad_x(&s, a->y.data, a->w.data, want, mag);
@@ -283,7 +306,7 @@ static void test_pass(const pass *p, const test_case *t, arrays *a, bool linear,
                    : p->output == 'x' ? (double)(s.kernel_h * s.kernel_w * s.out_c)
                                       : (double)(s.n * s.out_h * s.out_w);
     fill_arrays(a);
-    reference(p->output, t, a, want, mag);
+    reference(p, t, a, want, mag);
     for (unsigned level = 0; level < N_LEVELS; level++) {
         if (levels[level].features & ~features) {
             continue;
@@ -325,6 +348,12 @@ static void test_case_all(const test_case *t, unsigned number) {
         if (linear) {
             test_pass(&linear_passes[i], t, &a, true, what);
         }
+    }
+    for (unsigned i = 0; i < N_PASSES - 1 && number % 3 == 0; i++) {
+        char what[64];
+        snprintf(what, sizeof(what), "case %u transposed pass %c", number,
+                 transposed_passes[i].output);
+        test_pass(&transposed_passes[i], t, &a, false, what);
     }
     guarded_free(&a.x);
     guarded_free(&a.w);

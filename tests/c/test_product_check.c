@@ -38,10 +38,18 @@ typedef struct good {
     { {7, 6}, 2, 0 }
 #define B1                                                                                         \
     { {6}, 1, 0 }
+#define B4                                                                                         \
+    { {4}, 1, 0 }
 static const good goods[] = {
-    {ART_OP_LINEAR_FWD, {X2, W2, B1, Y2}},    {ART_OP_LINEAR_GRAD_W, {X2, Y2, W2, B1}},
-    {ART_OP_LINEAR_GRAD_X, {Y2, W2, X2}},     {ART_OP_CONV2D_FWD, {X4, W5, B1, Y4}},
-    {ART_OP_CONV2D_GRAD_W, {X4, Y4, W5, B1}}, {ART_OP_CONV2D_GRAD_X, {Y4, W5, X4}},
+    {ART_OP_LINEAR_FWD, {X2, W2, B1, Y2}},
+    {ART_OP_LINEAR_GRAD_W, {X2, Y2, W2, B1}},
+    {ART_OP_LINEAR_GRAD_X, {Y2, W2, X2}},
+    {ART_OP_CONV2D_FWD, {X4, W5, B1, Y4}},
+    {ART_OP_CONV2D_GRAD_W, {X4, Y4, W5, B1}},
+    {ART_OP_CONV2D_GRAD_X, {Y4, W5, X4}},
+    {ART_OP_CONV_TRANSPOSE2D_FWD, {Y4, W5, B4, X4}},
+    {ART_OP_CONV_TRANSPOSE2D_GRAD_W, {Y4, X4, W5, B4}},
+    {ART_OP_CONV_TRANSPOSE2D_GRAD_X, {X4, W5, Y4}},
 };
 enum { N_GOODS = sizeof(goods) / sizeof(goods[0]), THREADS = 2 };
 static const int64_t good_attrs[] = {2, 2, 1, 1, 1, 1, 2, 0, 0};
@@ -197,10 +205,22 @@ static void fit(step *s, const good *g) {
     if (s->op->n_attrs == 0) {
         return;
     }
-    bool forward = g->code == ART_OP_CONV2D_FWD, grad_w = g->code == ART_OP_CONV2D_GRAD_W;
-    art_array *x = &s->args.operand[forward || grad_w ? 0 : 2];
-    art_array *y = &s->args.operand[forward ? 3 : grad_w ? 1 : 0];
-    const art_array *w = &s->args.operand[grad_w ? 2 : 1];
+    const struct {
+        unsigned code, x, y, w; /* slots of the convolution's images and weight */
+    } slots[] = {
+        {ART_OP_CONV2D_FWD, 0, 3, 1},
+        {ART_OP_CONV2D_GRAD_W, 0, 1, 2},
+        {ART_OP_CONV2D_GRAD_X, 2, 0, 1},
+        {ART_OP_CONV_TRANSPOSE2D_FWD, 3, 0, 1},
+        {ART_OP_CONV_TRANSPOSE2D_GRAD_W, 1, 0, 2},
+        {ART_OP_CONV_TRANSPOSE2D_GRAD_X, 0, 2, 1},
+    };
+    unsigned i = 0;
+    while (slots[i].code != g->code) {
+        i++;
+    }
+    const art_array *x = &s->args.operand[slots[i].x], *w = &s->args.operand[slots[i].w];
+    art_array *y = &s->args.operand[slots[i].y];
     for (unsigned axis = 0; axis < 2; axis++) {
         int64_t stride = s->attr[axis].i, pad = s->attr[2 + axis].i, dil = s->attr[4 + axis].i;
         int64_t over = s->attr[7 + axis].i;

@@ -54,4 +54,32 @@ IMAGES = {
     "prelu": image(168, lambda: [nn.PReLU()]),
     "prelu_channels": image(168, lambda: [nn.PReLU(4, init=0.4)]),
     "prelu_sequence": sequence(28, lambda: [nn.PReLU(4)]),
+    "conv_transpose": image(594, lambda: [nn.ConvTranspose2d(4, 6, 3, stride=2, padding=2)]),
+    "conv_transpose_options": image(
+        648, lambda: [nn.ConvTranspose2d(4, 6, (3, 2), (2, 1), (1, 0), (1, 0), 2, False, (1, 2))]
+    ),
+    "conv_transpose_gaps": image(  # pixels that get nothing but the bias
+        1512, lambda: [nn.ConvTranspose2d(4, 6, 1, stride=(2, 3), output_padding=(1, 2))]
+    ),
+    "conv_transpose_depthwise": image(
+        4 * 195, lambda: [nn.ConvTranspose2d(4, 4, 3, stride=2, groups=4)]
+    ),
+    "conv_transpose_frozen": image(
+        168, lambda: [nn.ConvTranspose2d(4, 4, 1)], frozen=("2.weight", "4.bias")
+    ),
+    "conv_transpose1d": sequence(
+        6 * 15, lambda: [nn.ConvTranspose1d(4, 6, 4, stride=2, padding=1, output_padding=1)]
+    ),
+    "adaptive": image(60, lambda: [nn.AdaptiveAvgPool2d((5, 3))]),
+    "adaptive_larger": image(4 * 88, lambda: [nn.AdaptiveAvgPool2d((8, 11))]),
+    "adaptive1d": sequence(16, lambda: [nn.AdaptiveAvgPool1d(4)]),
+    "nearest": image(4 * 108, lambda: [nn.Upsample((9, 12))]),
+    "nearest_scale": image(4 * 9 * 18, lambda: [nn.Upsample(scale_factor=(1.6, 2.6))]),
+    "nearest1d": sequence(56, lambda: [nn.Upsample(scale_factor=2)]),
+    "bilinear": image(4 * 120, lambda: [nn.Upsample((8, 15), mode="bilinear")]),
+    "bilinear_smaller": image(4 * 12, lambda: [nn.Upsample(scale_factor=0.6, mode="bilinear")]),
+    "bilinear_aligned": image(
+        4 * 45, lambda: [nn.Upsample((9, 5), mode="bilinear", align_corners=True)]
+    ),
+    "linear1d": sequence(40, lambda: [nn.Upsample(10, mode="linear")]),
 }

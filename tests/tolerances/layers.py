@@ -106,6 +106,20 @@ def _conv_terms(call: Call) -> dict[str, int]:
     return {"y": prod(call["w"].shape[1:4]) + 1}
 
 
+def _resample_terms(source: str, target: str) -> Callable[[Call], dict[str, int]]:
+    """Return the most places that one gets something of, with a weight and a product's rounding.
+
+    A place gets of less than two more than the sides' quotient, and of as many of the smaller
+    side's neighbours on both ends.
+    """
+
+    def terms(call: Call) -> dict[str, int]:
+        sides = zip(call.shapes[source][1:3], call.shapes[target][1:3], strict=True)
+        return {target: prod(2 * (of // into + 2) for of, into in sides) + 2}
+
+    return terms
+
+
 BOUNDS: dict[OpCode, Bound] = {
     OpCode.LINEAR_FWD: _products(lambda call: {"y": call["w"].shape[0] + 1}),
     OpCode.LINEAR_GRAD_W: _products(
@@ -123,6 +137,19 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.MAXPOOL2D_GRAD: _products(lambda call: {"dx": prod(call.pair("kernel"))}),
     OpCode.AVGPOOL2D_FWD: _products(lambda call: {"y": _window(call) + 2}),
     OpCode.AVGPOOL2D_GRAD: _products(lambda call: {"dx": _window(call) + 2}),
+    OpCode.CONV_TRANSPOSE2D_FWD: _products(
+        lambda call: {"y": prod(call["w"].shape[1:3]) * call["w"].shape[4] + 1}
+    ),
+    OpCode.CONV_TRANSPOSE2D_GRAD_W: _products(
+        lambda call: {"dw": prod(call["x"].shape[:-1]), "db": _batch_and_places(call)}
+    ),
+    OpCode.CONV_TRANSPOSE2D_GRAD_X: _products(lambda call: {"dx": prod(call["w"].shape[1:4])}),
+    OpCode.ADAPTIVE_AVGPOOL2D_FWD: _products(_resample_terms("x", "y")),
+    OpCode.ADAPTIVE_AVGPOOL2D_GRAD: _products(_resample_terms("dy", "dx")),
+    OpCode.UPSAMPLE_NEAREST2D_FWD: _products(_resample_terms("x", "y")),
+    OpCode.UPSAMPLE_NEAREST2D_GRAD: _products(_resample_terms("dy", "dx")),
+    OpCode.UPSAMPLE_BILINEAR2D_FWD: _products(_resample_terms("x", "y")),
+    OpCode.UPSAMPLE_BILINEAR2D_GRAD: _products(_resample_terms("dy", "dx")),
     OpCode.BATCHNORM2D_FWD: _batchnorm_fwd,
     OpCode.BATCHNORM2D_EVAL: _batchnorm_eval,
     OpCode.BATCHNORM2D_GRAD: _batchnorm_grad,

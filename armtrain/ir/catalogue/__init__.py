@@ -8,6 +8,7 @@ from __future__ import annotations
 from armtrain.ir.catalogue import (
     activations,
     arithmetic,
+    images,
     layers,
     losses,
     movement,
@@ -26,4 +27,5 @@ ROWS: tuple[Row, ...] = (
     *movement.ROWS,
     *arithmetic.ROWS,
     *norms.ROWS,
+    *images.ROWS,
 )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from armtrain.ir.op_codes import OpCode, Row
 
-__all__ = ["ROWS"]
+__all__ = ["CONV", "ROWS"]
 
 _STRIDES = "stride_h:size stride_w:size pad_h:pad pad_w:pad"
 _OVER = "over_h:pad over_w:pad"
 """What the last windows reach beyond the padding, as `Conv2dAttrs.over`."""
-_CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size {_OVER}"
+CONV = f"{_STRIDES} dil_h:size dil_w:size groups:size {_OVER}"
 _MAXPOOL = f"kernel_h:size kernel_w:size {_STRIDES} dil_h:size dil_w:size {_OVER}"
 _AVGPOOL = f"kernel_h:size kernel_w:size {_STRIDES} count_include_pad:flag divisor:count {_OVER}"
 _AXIS = "axis:axis"  # of the dimensions in the arena; a batch has no sum over its samples
@@ -18,9 +18,9 @@ ROWS: tuple[Row, ...] = (
     (OpCode.LINEAR_FWD, "x:R w:R b:R? y:W ws:S?", "", "", "y[..,O] = x[..,I] w[I,O] + b[O]"),
     (OpCode.LINEAR_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", "", "", "dw[I,O] = xT dy, db = sum_N dy"),
     (OpCode.LINEAR_GRAD_X, "dy:R w:R dx:W ws:S?", "", "", "dx[..,I] = dy wT"),
-    (OpCode.CONV2D_FWD, "x:R w:R b:R? y:W ws:S?", _CONV, "", "x[N,H,W,C] w[G,KH,KW,C/G,O/G] b[O]"),
-    (OpCode.CONV2D_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", _CONV, "", "weight and bias gradient"),
-    (OpCode.CONV2D_GRAD_X, "dy:R w:R dx:W ws:S?", _CONV, "", "input gradient"),
+    (OpCode.CONV2D_FWD, "x:R w:R b:R? y:W ws:S?", CONV, "", "x[N,H,W,C] w[G,KH,KW,C/G,O/G] b[O]"),
+    (OpCode.CONV2D_GRAD_W, "x:R dy:R dw:W? db:W? ws:S?", CONV, "", "weight and bias gradient"),
+    (OpCode.CONV2D_GRAD_X, "dy:R w:R dx:W ws:S?", CONV, "", "input gradient"),
     (OpCode.MAXPOOL2D_FWD, "x:R y:W idx:W?", _MAXPOOL, "", "idx: u8 place in window, kh*kw <= 255"),
     (OpCode.MAXPOOL2D_GRAD, "dy:R idx:R dx:W", _MAXPOOL, "", "scatter dy to the maxima"),
     (OpCode.AVGPOOL2D_FWD, "x:R y:W", _AVGPOOL, "", "window mean"),

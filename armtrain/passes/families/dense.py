@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from armtrain.ir.graph import Conv2dAttrs, Node, NodeKind
+from armtrain.ir.graph import Conv2dAttrs, ConvTranspose2dAttrs, Node, NodeKind
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Step
 from armtrain.passes.autodiff import Backward, BackwardRule
@@ -13,10 +13,13 @@ from armtrain.passes.forward import Forward, ForwardRule
 __all__ = ["BACKWARD", "FORWARD"]
 
 
-def _conv_attrs(attrs: Conv2dAttrs) -> dict[str, int | float]:
-    """Return the attributes of convolution steps."""
+def _conv_attrs(attrs: Any) -> dict[str, int | float] | None:
+    """Return the attributes of convolution steps, None for a linear layer's."""
+    if not isinstance(attrs, Conv2dAttrs | ConvTranspose2dAttrs):
+        return None
     (stride_h, stride_w), (pad_h, pad_w) = attrs.stride, attrs.padding
-    (dil_h, dil_w), (over_h, over_w) = attrs.dilation, attrs.over
+    dil_h, dil_w = attrs.dilation
+    over_h, over_w = attrs.over if isinstance(attrs, Conv2dAttrs) else (0, 0)
     return {
         "stride_h": stride_h,
         "stride_w": stride_w,
@@ -34,7 +37,7 @@ def _forward(op: OpCode) -> ForwardRule:
     """Return the rule of a layer with weight and bias."""
 
     def rule(fwd: Forward, node: Node, attrs: Any) -> list[Step]:
-        values = _conv_attrs(attrs) if isinstance(attrs, Conv2dAttrs) else None
+        values = _conv_attrs(attrs)
         return [
             fwd.emitter.step(
                 op,
@@ -55,7 +58,7 @@ def _backward(grad_w: OpCode, grad_x: OpCode) -> BackwardRule:
 
     def rule(back: Backward, node: Node, attrs: Any) -> None:
         emitter, dy = back.fwd.emitter, back.gradient(node)
-        values = _conv_attrs(attrs) if isinstance(attrs, Conv2dAttrs) else None
+        values = _conv_attrs(attrs)
         x = back.fwd.source(node)
         dw, db = back.param_gradient(node, "weight"), back.param_gradient(node, "bias")
         if dw is not None or db is not None:
@@ -76,9 +79,13 @@ def _backward(grad_w: OpCode, grad_x: OpCode) -> BackwardRule:
 FORWARD: dict[NodeKind, ForwardRule] = {
     NodeKind.LINEAR: _forward(OpCode.LINEAR_FWD),
     NodeKind.CONV2D: _forward(OpCode.CONV2D_FWD),
+    NodeKind.CONV_TRANSPOSE2D: _forward(OpCode.CONV_TRANSPOSE2D_FWD),
 }
 
 BACKWARD: dict[NodeKind, BackwardRule] = {
     NodeKind.LINEAR: _backward(OpCode.LINEAR_GRAD_W, OpCode.LINEAR_GRAD_X),
     NodeKind.CONV2D: _backward(OpCode.CONV2D_GRAD_W, OpCode.CONV2D_GRAD_X),
+    NodeKind.CONV_TRANSPOSE2D: _backward(
+        OpCode.CONV_TRANSPOSE2D_GRAD_W, OpCode.CONV_TRANSPOSE2D_GRAD_X
+    ),
 }

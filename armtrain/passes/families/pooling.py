@@ -1,11 +1,11 @@
-"""Windows over images without parameters."""
+"""Windows over images without parameters, and images of other sizes."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from armtrain.dtypes import DType
-from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Node, NodeKind
+from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Node, NodeKind, Resample2dAttrs
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Role, Step
 from armtrain.ir.shapes import as_images, pool_over
@@ -55,6 +55,12 @@ def _avgpool(fwd: Forward, node: Node, attrs: AvgPool2dAttrs) -> list[Step]:
     return [fwd.emitter.step(op, fwd.place(node), _pool_attrs(fwd, node), x=x, y=fwd.result(node))]
 
 
+def _resample(fwd: Forward, node: Node, attrs: Resample2dAttrs) -> list[Step]:
+    """Make an image of another size."""
+    op, x = OpCode[f"{attrs.method.upper()}_FWD"], fwd.source(node)
+    return [fwd.emitter.step(op, fwd.place(node), dict(attrs.numbers), x=x, y=fwd.result(node))]
+
+
 def _maxpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
     """Scatter to the places of the maxima."""
     (idx,) = back.fwd.saved[node.id]
@@ -66,12 +72,19 @@ def _avgpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
     back.one_step(node, OpCode.AVGPOOL2D_GRAD, attrs=_pool_attrs(back.fwd, node))
 
 
+def _resample_gradient(back: Backward, node: Node, attrs: Resample2dAttrs) -> None:
+    """Give each pixel what it gave."""
+    back.one_step(node, OpCode[f"{attrs.method.upper()}_GRAD"], attrs=dict(attrs.numbers))
+
+
 FORWARD: dict[NodeKind, ForwardRule] = {
     NodeKind.MAXPOOL2D: _maxpool,
     NodeKind.AVGPOOL2D: _avgpool,
+    NodeKind.RESAMPLE2D: _resample,
 }
 
 BACKWARD: dict[NodeKind, BackwardRule] = {
     NodeKind.MAXPOOL2D: _maxpool_gradient,
     NodeKind.AVGPOOL2D: _avgpool_gradient,
+    NodeKind.RESAMPLE2D: _resample_gradient,
 }

@@ -6,6 +6,7 @@ Shapes: x (N, ..., I) or (N, H, W, C); Linear w (I, O); Conv2d w (G, KH, KW, C/G
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,6 +17,9 @@ __all__ = [
     "conv2d_fwd",
     "conv2d_grad_w",
     "conv2d_grad_x",
+    "conv_transpose2d_fwd",
+    "conv_transpose2d_grad_w",
+    "conv_transpose2d_grad_x",
     "linear_fwd",
     "linear_grad_w",
     "linear_grad_x",
@@ -96,3 +100,29 @@ def conv2d_grad_x(call: Call) -> Outputs:
         padded[where] += part.reshape(*part.shape[:3], -1)
     (top, left) = call.pair("pad")
     return {"dx": padded[:, top : top + shape[1], left : left + shape[2]]}
+
+
+def _exchanged(call: Call, **names: str) -> Call:
+    """Return the call of the convolution from y to x: its operands by our names."""
+    values = {of: call.values[ours] for of, ours in names.items() if ours in call.values}
+    shapes = {of: call.shapes[ours] for of, ours in names.items() if ours in call.shapes}
+    return replace(call, values=values, shapes=shapes)
+
+
+def conv_transpose2d_fwd(call: Call) -> Outputs:
+    """Y is what the convolution's input gradient makes of x, + b."""
+    spread = conv2d_grad_x(_exchanged(call, dy="x", w="w", dx="y"))["dx"]
+    return {"y": spread + call.get("b", 0.0)}
+
+
+def conv_transpose2d_grad_w(call: Call) -> Outputs:
+    """Dw is that of the convolution with x for its gradient; db = sum of dy."""
+    outputs = {"db": call["dy"].sum(axis=(0, 1, 2))}
+    if "dw" in call.shapes:
+        outputs["dw"] = conv2d_grad_w(_exchanged(call, x="dy", dy="x", dw="dw"))["dw"]
+    return outputs
+
+
+def conv_transpose2d_grad_x(call: Call) -> Outputs:
+    """Dx is the convolution of dy."""
+    return {"dx": conv2d_fwd(_exchanged(call, x="dy", w="w", y="dx"))["y"]}

@@ -14,6 +14,7 @@ from armtrain.runtime.reference import (
     norm,
     pointwise,
     pool,
+    resample,
     sample_norm,
     softmax,
     update,
@@ -23,7 +24,7 @@ from armtrain.runtime.reference.call import Call, Outputs
 __all__ = ["FUNCTIONS"]
 
 _MODULES = (
-    *(dense, pool, norm, sample_norm, pointwise, movement),
+    *(dense, pool, resample, norm, sample_norm, pointwise, movement),
     *(arithmetic, activation, softmax, loss, update),
 )
 

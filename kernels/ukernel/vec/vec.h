@@ -132,6 +132,7 @@ enum {
  *                is NULL; p = weight[i], or `all` where weight is NULL
  * gap_sum        sum of weight (max - x) in double, exact products; weight may be NULL for ones
  * scale_minus    y = x k - weight m, likewise
+ * add_scaled     y = y + x k, two roundings
  * row_max        NaN is ignored; -inf for n = 0
  * exp_sum        sum in double of exp(x - max), stored in e unless e is NULL
  * minus_both     y = (x - a) - b

@@ -95,6 +95,12 @@ static void FN(scale)(float *y, const float *x, float k, size_t n) {
     }
 }
 
+static void FN(add_scaled)(float *y, const float *x, float k, size_t n) {
+    SHORT_IVDEP for (size_t i = 0; i < n; i++) {
+        y[i] += x[i] * k;
+    }
+}
+
 #include "ukernel/vec/vec_activation.h"
 
 enum { MASK_BLOCKS = 16 };

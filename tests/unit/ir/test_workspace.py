@@ -47,6 +47,13 @@ def conv(draw: Random) -> dict[str, tuple[int, ...]]:
     return {"x": x, "dx": x, "w": weight, "dw": weight, "y": y, "dy": y, "b": (o * groups,)}
 
 
+def conv_transpose(draw: Random) -> dict[str, tuple[int, ...]]:
+    dims = conv(draw)
+    exchanged = {"x": "y", "dx": "dy", "y": "x", "dy": "dx"}
+    bias = (dims["x"][3],)
+    return {name: dims[exchanged.get(name, name)] for name in dims} | {"b": bias, "db": bias}
+
+
 def image(draw: Random) -> dict[str, tuple[int, ...]]:
     c = size(draw, 2000)
     x = (size(draw, 64), size(draw, 64), size(draw, 64), c)
@@ -61,6 +68,9 @@ CASES: dict[OpCode, Callable[[Random], dict[str, tuple[int, ...]]]] = {
     OpCode.CONV2D_FWD: conv,
     OpCode.CONV2D_GRAD_W: conv,
     OpCode.CONV2D_GRAD_X: conv,
+    OpCode.CONV_TRANSPOSE2D_FWD: conv_transpose,
+    OpCode.CONV_TRANSPOSE2D_GRAD_W: conv_transpose,
+    OpCode.CONV_TRANSPOSE2D_GRAD_X: conv_transpose,
     OpCode.BATCHNORM2D_FWD: image,
     OpCode.BATCHNORM2D_GRAD: image,
     OpCode.BATCHNORM2D_EVAL_GRAD: image,
