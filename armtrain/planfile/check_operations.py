@@ -10,10 +10,10 @@ from typing import Any
 from armtrain.ir.ops import OPS, Access, OpCode, OpSpec
 from armtrain.ir.workspace import workspace_bytes
 from armtrain.limits import MAX_POOL_PLACES
+from armtrain.planfile.check_operands import Operands
 from armtrain.planfile.check_parse import RawPlan
 from armtrain.planfile.check_records import attr_findings, form_findings
 from armtrain.planfile.check_roles import UPDATES, role_findings
-from armtrain.planfile.check_operands import Operands
 from armtrain.planfile.check_shapes import needed_dims, needed_dtype
 from armtrain.planfile.format import NONE_ID
 
