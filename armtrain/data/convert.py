@@ -45,7 +45,10 @@ def check_label_dtype(column: Column) -> None:
     if column.dtype.kind not in "iub":
         hint = "convert whole numbers with y.astype('int32')"
         if len(shape) == 1 and shape[0] > 1:
-            hint = "for one-hot rows use y.argmax(axis=1)"
+            hint = (
+                "for one-hot rows use y.argmax(axis=1), for probabilities plan with "
+                "nn.CrossEntropyLoss(probabilities=True)"
+            )
         raise DataError(
             f"{column.name} has labels of type {column.dtype}, integers are needed: {hint}"
         )

@@ -104,6 +104,8 @@ class OpCode(IntEnum):
     UPSAMPLE_NEAREST2D_GRAD = 91
     UPSAMPLE_BILINEAR2D_FWD = 92
     UPSAMPLE_BILINEAR2D_GRAD = 93
+    SOFT_CROSS_ENTROPY_GRAD = 94
+    SOFT_CROSS_ENTROPY_EVAL = 95
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

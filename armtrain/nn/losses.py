@@ -9,7 +9,7 @@ from armtrain.errors import ArgumentError
 from armtrain.limits import MAX_FLOAT, MIN_FLOAT, NO_LABEL
 from armtrain.nn.arguments import rate, refuse_unless
 from armtrain.nn.loss_base import Loss, ignored, only_mean, weights_of
-from armtrain.values import real
+from armtrain.values import real, truth
 
 __all__ = [
     "BCEWithLogitsLoss",
@@ -30,16 +30,23 @@ __all__ = [
 class CrossEntropyLoss(Loss):
     """Mean of -log softmax(logits)[target]; logits (N, classes), targets integers below classes.
 
+    With `probabilities` targets are floats (N, classes) from 0 to 1, and the loss is the mean over
+    samples of -sum target log softmax(logits). torch tells by the targets' type; a plan is made
+    before there are any.
+
     Parameters
     ----------
     weight : sequence of float, optional
-        One for each class, from 0; the mean is weighted by those of the targets.
+        One for each class, from 0; the mean is weighted by those of the targets, over samples
+        with `probabilities`.
     size_average, reduce, reduction
         Only torch's defaults, in torch's order.
     ignore_index : int
         Samples of this class count neither for the mean nor for the accuracy; -100: none.
     label_smoothing : float
         Share of the target that all classes have alike, 0 to 1.
+    probabilities : bool
+        Targets are a probability for each class.
     """
 
     word = "cross_entropy"
@@ -52,12 +59,20 @@ class CrossEntropyLoss(Loss):
         reduce: None = None,
         reduction: str = "mean",
         label_smoothing: float = 0.0,
+        *,
+        probabilities: bool = False,
     ) -> None:
         super().__init__(
             weight=weights_of("CrossEntropyLoss: weight", weight),
             ignore_index=ignored(self, ignore_index),
             label_smoothing=rate("CrossEntropyLoss: label_smoothing", label_smoothing, 1.0),
+            probabilities=truth("CrossEntropyLoss: probabilities", probabilities),
         )
+        if self.options["probabilities"] and self.options["ignore_index"] != NO_LABEL:
+            raise ArgumentError(
+                f"CrossEntropyLoss: ignore_index={ignore_index} is a label, and with "
+                "probabilities=True there are none; leave one of them out"
+            )
         only_mean(self, size_average, reduce, reduction)
 
 

@@ -43,6 +43,8 @@ class _Rule:
         Attributes by catalogue name, from torch's arguments.
     labels : bool
         Targets are one integer a sample; else floats like the output.
+    classes : bool
+        Outputs are one number for each class, (N, classes).
     weights : str
         The option that may hold one number for each feature of the output.
     """
@@ -51,21 +53,31 @@ class _Rule:
     evaluate: OpCode
     attrs: Callable[[Mapping[str, Any]], _Attrs] = lambda options: options
     labels: bool = False
+    classes: bool = False
     weights: str = ""
 
 
-_PLAIN = _Rule(OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL, labels=True)
+_LABELS: dict[str, Any] = {"labels": True, "classes": True}
+_PLAIN = _Rule(OpCode.CROSS_ENTROPY_GRAD, OpCode.CROSS_ENTROPY_EVAL, **_LABELS)
 """Cross-entropy without any option, which has operations of its own."""
+_SOFT = _Rule(
+    OpCode.SOFT_CROSS_ENTROPY_GRAD,
+    OpCode.SOFT_CROSS_ENTROPY_EVAL,
+    lambda o: {**o, "smoothing": o["label_smoothing"]},
+    classes=True,
+    weights="weight",
+)
+"""Cross-entropy with probabilities as targets."""
 _HUBER = (OpCode.HUBER_GRAD, OpCode.HUBER_EVAL)
 _RULES: dict[type[Loss], _Rule] = {
     CrossEntropyLoss: _Rule(
         OpCode.WEIGHTED_CROSS_ENTROPY_GRAD,
         OpCode.WEIGHTED_CROSS_ENTROPY_EVAL,
         lambda o: {**o, "smoothing": o["label_smoothing"]},
-        labels=True,
+        **_LABELS,
         weights="weight",
     ),
-    NLLLoss: _Rule(OpCode.NLL_GRAD, OpCode.NLL_EVAL, labels=True, weights="weight"),
+    NLLLoss: _Rule(OpCode.NLL_GRAD, OpCode.NLL_EVAL, **_LABELS, weights="weight"),
     BCEWithLogitsLoss: _Rule(
         OpCode.BCE_WITH_LOGITS_GRAD, OpCode.BCE_WITH_LOGITS_EVAL, weights="pos_weight"
     ),
@@ -83,6 +95,8 @@ _RULES: dict[type[Loss], _Rule] = {
 
 def _rule(loss: Loss) -> _Rule:
     """Return the rule of a loss."""
+    if loss.options.get("probabilities"):
+        return _SOFT
     return _PLAIN if loss == CrossEntropyLoss() else _RULES[type(loss)]
 
 
@@ -101,7 +115,7 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
         *names, last = (f"nn.{kind.__name__}()" for kind in _RULES)
         got = what_was_given(loss, "nn.parse_loss makes a loss of a text", "nn.{}()")
         raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {got}")
-    if _RULES[type(known)].labels and len(output_shape) != 2:
+    if _rule(known).classes and len(output_shape) != 2:
         raise ShapeError(
             f"{type(known).__name__} needs logits of shape (N, classes), the network returns "
             f"{output_shape}; end it with nn.Flatten() and nn.Linear(..., classes)"
@@ -112,9 +126,9 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
 
 def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
     """Refuse weights and an ignored label that the output's features do not have."""
-    name, rule, features = type(loss).__name__, _RULES[type(loss)], output_shape[-1]
+    name, rule, features = type(loss).__name__, _rule(loss), output_shape[-1]
     weights = loss.options.get(rule.weights) or ()
-    one_for_all = len(weights) == 1 and not rule.labels
+    one_for_all = len(weights) == 1 and not rule.classes
     if weights and not one_for_all and (len(output_shape), len(weights)) != (2, features):
         raise ShapeError(
             f"{name}: {rule.weights} has {len(weights)} numbers, the network returns "
@@ -131,7 +145,7 @@ def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
 
 def reads_torch_order(loss: Loss) -> bool:
     """Whether the loss gives a meaning to the place of a feature; others permute their target."""
-    rule = _RULES[type(loss)]
+    rule = _rule(loss)
     return rule.labels or len(loss.options.get(rule.weights) or ()) > 1
 
 

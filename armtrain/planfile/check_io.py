@@ -25,6 +25,7 @@ _NAMES = (
     "BCE_WITH_LOGITS",
     "WEIGHTED_CROSS_ENTROPY",
     "NLL",
+    "SOFT_CROSS_ENTROPY",
 )
 _LOSSES = {
     Phase.TRAIN: tuple(OpCode[f"{name}_GRAD"] for name in _NAMES),

@@ -159,6 +159,11 @@ def _classes(o: Operands) -> Needs:
     return {"target": (rows,), "loss": (1,), "correct": (1,), "dy": (rows, classes)}
 
 
+def _soft(o: Operands) -> Needs:
+    """Return the rule of losses of a probability for each class, with no weight or one for each."""
+    return _elements(o) if o.many("weight") in (0, o.dims["y"][1]) else {"y": IMPOSSIBLE}
+
+
 def _slots(o: Operands) -> Needs:
     """Return the rule of the gradient-norm operations: one float64 a gradient."""
     known = o.attrs.get("index", 0) < o.count("acc")
@@ -227,6 +232,8 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.WEIGHTED_CROSS_ENTROPY_EVAL: _classes,
     OpCode.NLL_GRAD: _classes,
     OpCode.NLL_EVAL: _classes,
+    OpCode.SOFT_CROSS_ENTROPY_GRAD: _soft,
+    OpCode.SOFT_CROSS_ENTROPY_EVAL: _soft,
     OpCode.SIGMOID_FWD: _alike("x", "y"),
     OpCode.SIGMOID_GRAD: _alike("y", "dy", "dx"),
     OpCode.RELU6_FWD: _alike("x", "y"),
@@ -274,6 +281,7 @@ _RANKS = (
     ("CROSS_ENTROPY_", {"logits": 2, "dlogits": 2, "target": 1}),
     ("WEIGHTED_CROSS_ENTROPY_", {"y": 2, "dy": 2, "target": 1}),
     ("NLL_", {"y": 2, "dy": 2, "target": 1}),
+    ("SOFT_CROSS_ENTROPY_", {"y": 2, "dy": 2, "target": 2}),
 )
 """Start of an operation's name -> dimensions of its operands."""
 

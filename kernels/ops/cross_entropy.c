@@ -1,11 +1,12 @@
 /* Losses of one label a row: softmax cross entropy of logits [N, classes], plain or with class
  * weights, label smoothing and an ignored label, and the same without smoothing of
- * log-probabilities (NLL).
+ * log-probabilities (NLL). And cross entropy of a probability for each class.
  *
  * -log softmax(x)[t] = log(sum exp(x - max)) - (x[t] - max): finite for all finite logits.
  * The loss is the sum over counted rows of
  *   (1 - s) w[t] nll(t) + s / classes sum_c w[c] nll(c),
- * over the sum of w[t]; without weights that is the number of counted rows. */
+ * over the sum of w[t]; without weights that is the number of counted rows. With probabilities t[c]
+ * it is the mean over rows of sum_c w[c] ((1 - s) t[c] + s / classes) nll(c). */
 #include <string.h>
 
 #include "core/math.h"
@@ -36,6 +37,8 @@ typedef struct loss_job {
     const art_vec_kernels *vec;
     const float *x;
     const int32_t *target;
+    const float *soft; /* probabilities in place of labels, or NULL */
+    art_vec_soft shares;
     float *dx; /* NULL: only loss and hits */
     size_t rows, classes, block;
     bool logarithms;     /* x are log-probabilities */
@@ -104,6 +107,20 @@ static int64_t row_hit(const loss_job *job, size_t row) {
     return job->vec->row_max(x, (size_t)job->target[row]) < at_label || job->target[row] == 0;
 }
 
+/* A row of probabilities: its loss, and its gradient if there is one. */
+static double soft_row(const loss_job *job, size_t row) {
+    const float *x = job->x + row * job->classes, *t = job->soft + row * job->classes;
+    float *e = job->dx ? job->dx + row * job->classes : NULL;
+    float max = job->vec->row_max(x, job->classes);
+    double all, gaps = job->vec->soft_gaps(&all, x, max, t, job->classes, &job->shares);
+    double sum = job->vec->exp_sum(e, x, max, job->classes);
+    if (e) {
+        job->vec->soft_grad(e, e, all / (sum * job->over), 1.0 / job->over, t, job->classes,
+                            &job->shares);
+    }
+    return all * art_log(sum) + gaps;
+}
+
 static void ignore_row(const loss_job *job, size_t row) {
     if (job->dx) {
         memset(job->dx + row * job->classes, 0, job->classes * sizeof *job->dx);
@@ -118,6 +135,10 @@ static void run_block(void *context, unsigned tile, unsigned thread) {
     int64_t hits = 0;
     (void)thread;
     for (size_t row = first; row < last; row++) {
+        if (job->soft) {
+            total += soft_row(job, row);
+            continue;
+        }
         if (job->target[row] == job->ignored) {
             ignore_row(job, row);
             continue;
@@ -176,6 +197,7 @@ _Static_assert((int)ART_WEIGHTED_CROSS_ENTROPY_GRAD_WS == (int)WS &&
                    (int)ART_NLL_GRAD_WS == (int)WS && (int)ART_NLL_EVAL_WS == (int)WS,
                "the workspace is the last operand");
 enum { NLL_ATTRS = ART_NLL_GRAD_A_IGNORE_INDEX + 1 };
+enum { SOFT_ATTRS = ART_SOFT_CROSS_ENTROPY_GRAD_A_SMOOTHING + 1 };
 enum { WEIGHTED_ATTRS = ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX + 1 };
 
 static loss_job nll_job(const art_op_args *args) {
@@ -199,9 +221,24 @@ static loss_job weighted_job(const art_op_args *args) {
     return job;
 }
 
+static loss_job soft_job(const art_op_args *args, unsigned ws) {
+    const double smoothing = args->attr[ART_SOFT_CROSS_ENTROPY_GRAD_A_SMOOTHING].f;
+    loss_job job = job_of(args);
+    job.soft = args->operand[TARGET].data;
+    job.shares.weight = art_weights(args, SOFT_ATTRS, ws);
+    job.shares.keep = 1.0 - smoothing;
+    job.shares.share = smoothing / (double)job.classes;
+    job.over = (double)job.rows;
+    return job;
+}
+
 static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t *correct,
                       art_error *err) {
-    ART_TRY(weigh_labels(&job, err));
+    if (job.soft) {
+        ART_TRY(art_check_unit(args, TARGET, "cross-entropy of probabilities", err));
+    } else {
+        ART_TRY(weigh_labels(&job, err));
+    }
     job.dx = dx;
     job.block = (size_t)art_ceil_div(job.rows, MAX_BLOCKS);
     unsigned blocks = art_tiles(job.rows, job.block);
@@ -224,12 +261,14 @@ static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t 
 typedef struct loss_names {
     const char *op, *y, *target, *loss, *result;
     unsigned attrs;
+    bool soft; /* targets are probabilities */
 } loss_names;
 
 static art_status check(const art_op_args *args, const loss_names *name, art_error *err) {
     const art_array *x = &args->operand[Y];
     ART_TRY(art_check_operand(args, Y, name->y, ART_DTYPE_F32, 2, err));
-    ART_TRY(art_check_operand(args, TARGET, name->target, ART_DTYPE_I32, 1, err));
+    ART_TRY(art_check_operand(args, TARGET, name->target,
+                              name->soft ? ART_DTYPE_F32 : ART_DTYPE_I32, name->soft ? 2 : 1, err));
     ART_TRY(art_check_dims(args, TARGET, name->target, x->dims, err));
     ART_TRY(art_check_batched(args, TARGET, name->target, x->batched, err));
     ART_FAIL_IF(args->n_attrs > name->attrs && args->n_attrs - name->attrs != x->dims[1], err,
@@ -254,9 +293,13 @@ static art_status check_eval(const art_op_args *args, const loss_names *name, ar
  * gradient and count of right rows go. */
 #define LABEL_OP(name, job, kind, y, result, attrs, dx, correct)                                   \
     art_status art_op_##name##_##kind##_check(const art_op_args *args, art_error *err) {           \
-        static const loss_names names = {                                                          \
-            #name "_" #kind,         #name "_" #kind "." #y,      #name "_" #kind ".target",       \
-            #name "_" #kind ".loss", #name "_" #kind "." #result, attrs};                          \
+        static const loss_names names = {#name "_" #kind,                                          \
+                                         #name "_" #kind "." #y,                                   \
+                                         #name "_" #kind ".target",                                \
+                                         #name "_" #kind ".loss",                                  \
+                                         #name "_" #kind "." #result,                              \
+                                         attrs,                                                    \
+                                         false};                                                   \
         return check_##kind(args, &names, err);                                                    \
     }                                                                                              \
     uint64_t art_op_##name##_##kind##_workspace(const art_op_args *args) {                         \
@@ -272,3 +315,24 @@ static art_status check_eval(const art_op_args *args, const loss_names *name, ar
 LABEL_LOSS(cross_entropy, job_of, logits, dlogits, 0)
 LABEL_LOSS(weighted_cross_entropy, weighted_job, y, dy, WEIGHTED_ATTRS)
 LABEL_LOSS(nll, nll_job, y, dy, NLL_ATTRS)
+
+/* Probabilities have no count of right rows. */
+#define SOFT_OP(NAME, op, check, dx)                                                               \
+    _Static_assert((int)ART_##NAME##_Y == (int)Y && (int)ART_##NAME##_TARGET == (int)TARGET &&     \
+                       (int)ART_##NAME##_LOSS == (int)LOSS,                                        \
+                   "all losses have their operands in one order");                                 \
+    art_status art_op_##op##_check(const art_op_args *args, art_error *err) {                      \
+        static const loss_names names = {#op,       #op ".y",   #op ".target", #op ".loss",        \
+                                         #op ".dy", SOFT_ATTRS, true};                             \
+        return check(args, &names, err);                                                           \
+    }                                                                                              \
+    uint64_t art_op_##op##_workspace(const art_op_args *args) {                                    \
+        return sizeof(float) * (args->n_attrs - SOFT_ATTRS);                                       \
+    }                                                                                              \
+    art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
+        return run(args, soft_job(args, ART_##NAME##_WS), dx, NULL, err);                          \
+    }
+
+_Static_assert((int)ART_SOFT_CROSS_ENTROPY_GRAD_DY == (int)RESULT, "the gradient is the result");
+SOFT_OP(SOFT_CROSS_ENTROPY_GRAD, soft_cross_entropy_grad, check_grad, art_out(args, RESULT))
+SOFT_OP(SOFT_CROSS_ENTROPY_EVAL, soft_cross_entropy_eval, check, NULL)

@@ -73,20 +73,6 @@ static double kl_div_sum(const art_op_args *args, const void *constants, size_t 
         dy_at(job, first), art_in(args, Y) + first, art_in(args, TARGET) + first, job->slope, n);
 }
 
-/* Targets beyond [0, 1] make the loss fall without end. */
-static art_status check_unit(const art_op_args *args, art_error *err) {
-    const float *t = art_in(args, TARGET);
-    const size_t count = (size_t)art_count(&args->operand[TARGET]);
-    const size_t row = count / args->operand[TARGET].dims[0];
-    for (size_t i = 0; i < count; i++) {
-        ART_FAIL_IF(!(t[i] >= 0.0f && t[i] <= 1.0f), err, ART_LABEL,
-                    "target %g of sample %zu in this batch, element %zu, is out of range: binary "
-                    "cross-entropy needs targets from 0 to 1",
-                    (double)t[i], i / row, i % row);
-    }
-    return ART_OK;
-}
-
 /* With one weight for all, the workspace holds it alone. */
 static element_job bce_job(const art_op_args *args, unsigned ws, double count) {
     const float *weights = art_weights(args, 0, ws);
@@ -167,7 +153,7 @@ SAME_SLOTS(BCE_WITH_LOGITS);
     }                                                                                              \
     art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
         const double count = (double)art_count(&args->operand[Y]);                                 \
-        ART_TRY(check_unit(args, err));                                                            \
+        ART_TRY(art_check_unit(args, TARGET, "binary cross-entropy", err));                        \
         run(args, bce_job(args, ART_##NAME##_WS, count), 40, bce_sum, dy);                         \
         return ART_OK;                                                                             \
     }

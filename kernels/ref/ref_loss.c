@@ -12,14 +12,19 @@ typedef struct row {
     double max, sum, sum_tol;
 } row;
 
-static row row_of(const art_op_args *args, size_t n) {
-    const art_array *logits = &args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS];
-    const int32_t *target = args->operand[ART_CROSS_ENTROPY_GRAD_TARGET].data;
-    row r = {.classes = logits->dims[1], .label = (size_t)target[n], .max = -INFINITY};
+static row row_at(const art_array *logits, size_t n) {
+    row r = {.classes = logits->dims[1], .max = -INFINITY};
     r.x = (const float *)logits->data + n * r.classes;
     for (size_t c = 0; c < r.classes; c++) {
         r.max = fmax(r.max, (double)r.x[c]);
     }
+    return r;
+}
+
+static row row_of(const art_op_args *args, size_t n) {
+    const int32_t *target = args->operand[ART_CROSS_ENTROPY_GRAD_TARGET].data;
+    row r = row_at(&args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS], n);
+    r.label = (size_t)target[n];
     return r;
 }
 
@@ -323,3 +328,47 @@ static label_loss nll(const art_op_args *args) {
     }
 LABEL_LOSS(weighted_cross_entropy)
 LABEL_LOSS(nll)
+
+/* Cross entropy of probabilities, whose rows all count alike. */
+static void soft_cross_entropy(const art_op_args *args, double *loss, double *loss_tol, double *out,
+                               double *tol) {
+    const unsigned smoothing = ART_SOFT_CROSS_ENTROPY_GRAD_A_SMOOTHING;
+    const label_loss l = {.fixed = smoothing + 1, .smoothing = args->attr[smoothing].f};
+    const art_array *y = &args->operand[ART_SOFT_CROSS_ENTROPY_GRAD_Y];
+    const float *target = args->operand[ART_SOFT_CROSS_ENTROPY_GRAD_TARGET].data;
+    const double rows = y->dims[0];
+    *loss = *loss_tol = 0.0;
+    for (size_t n = 0; n < y->dims[0]; n++) {
+        row r = row_at(y, n);
+        const float *t = target + n * r.classes;
+        double all = 0.0;
+        sum_up(&r);
+        for (size_t c = 0; c < r.classes; c++) {
+            double q = (1 - l.smoothing) * (double)t[c] + l.smoothing / (double)r.classes, own;
+            q *= weight_of(args, &l, c);
+            all += q;
+            *loss += q == 0 ? 0 : q * minus_log(&r, &l, c, &own) / rows;
+            *loss_tol += q == 0 ? 0 : q * own / rows;
+            if (out) {
+                out[n * r.classes + c] = -q / rows;
+                tol[n * r.classes + c] = 1e-14 * q / rows;
+            }
+        }
+        for (size_t c = 0; out && c < r.classes; c++) {
+            double *o = &out[n * r.classes + c], p = all * exponential(&r, c) / r.sum / rows;
+            *o += p;
+            tol[n * r.classes + c] +=
+                p * (exponential_rel(&r, c) + r.sum_tol / r.sum) + 1.01 * U * fabs(*o) + 0x1p-140;
+        }
+    }
+}
+
+void art_ref_soft_cross_entropy_grad(const art_op_args *args, double *const *out,
+                                     double *const *tol) {
+    soft_cross_entropy(args, out[2], tol[2], out[3], tol[3]);
+}
+
+void art_ref_soft_cross_entropy_eval(const art_op_args *args, double *const *out,
+                                     double *const *tol) {
+    soft_cross_entropy(args, out[2], tol[2], NULL, NULL);
+}

@@ -145,6 +145,35 @@ static void test_unit_targets(void) {
     }
 }
 
+static void test_probabilities(void) {
+    art_error err;
+    void *results[SCENE_SLOTS] = {NULL};
+    scene s = scene_new("soft_cross_entropy_grad", ART_OP_SOFT_CROSS_ENTROPY_GRAD, NULL);
+    /* A class infinitely far below that has no share, and a sure prediction. */
+    const float y[6] = {0, -INFINITY, 0, 40, 0, 0}, t[6] = {0.5f, 0, 0.5f, 1, 0, 0};
+    memcpy(scene_operand(&s, ART_SOFT_CROSS_ENTROPY_GRAD_Y, F32, 1, 2, 2, 3), y, sizeof y);
+    float *target = scene_operand(&s, ART_SOFT_CROSS_ENTROPY_GRAD_TARGET, F32, 1, 2, 2, 3);
+    memcpy(target, t, sizeof t);
+    scene_operand(&s, ART_SOFT_CROSS_ENTROPY_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&s, ART_SOFT_CROSS_ENTROPY_GRAD_DY, F32, 1, 2, 2, 3);
+    EXPECT_STATUS(run(&s, results, &err), ART_OK, err, "");
+    NEAR(*(double *)results[ART_SOFT_CROSS_ENTROPY_GRAD_LOSS], 0.5 * 0.693147, 1e-6);
+    const float *d = results[ART_SOFT_CROSS_ENTROPY_GRAD_DY];
+    EXPECT(d[0] == 0.0f && d[1] == 0.0f && d[2] == 0.0f);
+    NEAR(d[3], -4.248354e-18, 1e-4);
+    free(results[ART_SOFT_CROSS_ENTROPY_GRAD_LOSS]);
+    free(results[ART_SOFT_CROSS_ENTROPY_GRAD_DY]);
+    target[4] = 1.5f;
+    EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err,
+                  "target 1.5 of sample 1 in this batch, elem");
+    art_op_args args;
+    EXPECT_STATUS(scene_check(&s, 0, &args, &err), ART_OK, err, "");
+    args.n_attrs = 3;
+    EXPECT_STATUS(art_check_operation(s.op, &args, &err), ART_SHAPE, err,
+                  "soft_cross_entropy_grad has 2 weights for 3 classes");
+    scene_free(&s);
+}
+
 /* ---- clipping ---- */
 
 static art_status clip(const double *sums, int n, double max_norm, float *scale, art_error *err) {
@@ -436,6 +465,7 @@ int main(void) {
     test_correct();
     test_uncounted_labels();
     test_unit_targets();
+    test_probabilities();
     test_clip();
     test_nan();
     test_relu_bits();

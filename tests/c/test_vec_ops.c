@@ -397,6 +397,43 @@ static void test_weighted_labels(void) {
     }
 }
 
+/* Probabilities, some of them 0 and 1. */
+static void test_soft_of(int rows, int classes, double smoothing, bool weights) {
+    scene s[] = {NEW(SOFT_CROSS_ENTROPY_GRAD, soft_cross_entropy_grad),
+                 NEW(SOFT_CROSS_ENTROPY_EVAL, soft_cross_entropy_eval)};
+    for (int k = 0; k < 2; k++) {
+        scene_operand(&s[k], ART_SOFT_CROSS_ENTROPY_GRAD_Y, F32, 1, 2, rows, classes);
+        scene_floats(&s[k], ART_SOFT_CROSS_ENTROPY_GRAD_Y, rows & 1 ? -5 : -80, 0);
+        float *t =
+            scene_operand(&s[k], ART_SOFT_CROSS_ENTROPY_GRAD_TARGET, F32, 1, 2, rows, classes);
+        scene_floats(&s[k], ART_SOFT_CROSS_ENTROPY_GRAD_TARGET, 0, 1);
+        for (int c = 0; c < classes; c++) {
+            t[c] = c == classes / 2 ? 1.0f : 0.0f;
+        }
+        scene_operand(&s[k], ART_SOFT_CROSS_ENTROPY_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+        s[k].attr[ART_SOFT_CROSS_ENTROPY_GRAD_A_SMOOTHING].f = smoothing;
+        s[k].args.n_attrs = 1 + (weights ? (unsigned)classes : 0);
+        for (unsigned c = 1; c < s[k].args.n_attrs; c++) {
+            s[k].attr[c].f = c == 2 ? 0 : 0.5 * c;
+        }
+    }
+    scene_operand(&s[0], ART_SOFT_CROSS_ENTROPY_GRAD_DY, F32, 1, 2, rows, classes);
+    verify(s[0]);
+    verify(s[1]);
+}
+
+static void test_soft(void) {
+    static const int rows[] = {1, 2, 65, 130};
+    static const int classes[] = {1, 3, 10, 14};
+    for (int r = 0; r < 4; r++) {
+        for (int c = 0; c < 4; c++) {
+            test_soft_of(rows[r], classes[c], 0.0, false);
+            test_soft_of(rows[r], classes[c], 0.3, true);
+        }
+        test_soft_of(rows[r], 100, 0.1, false);
+    }
+}
+
 static void test_transposes(void) {
     static const int shapes[][4] = {{1, 1, 1, 1},  {2, 3, 5, 7},    {3, 4, 4, 16}, {1, 17, 1, 33},
                                     {2, 5, 3, 64}, {4, 31, 31, 40}, {1, 1, 1, 50}, {2, 40, 40, 1}};
@@ -429,6 +466,7 @@ int main(void) {
     test_softmax_specials();
     test_bce();
     test_weighted_labels();
+    test_soft();
     test_transposes();
     scene_close_pools();
     printf("%u runs\n", scene_runs);

@@ -44,14 +44,16 @@ class LossCase:
         return self.targets == "labels"
 
     def torch_options(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
-        """Return the options with lists as tensors of doubles."""
+        """Return the options with lists as tensors of doubles; torch looks at targets instead."""
         return {
             name: tensor(np.array(value)) if isinstance(value, list) else value
             for name, value in self.options.items()
+            if name != "probabilities"
         }
 
 
 WEIGHTS = [0.5, 2.0, 1.0, 0.0, 3.0, 0.25]
+SOFT = {"probabilities": True}
 ALL = {"weight": WEIGHTS, "ignore_index": 4}
 LOSSES: dict[str, LossCase] = {
     "mse": LossCase("MSELoss"),
@@ -72,6 +74,12 @@ LOSSES: dict[str, LossCase] = {
     "cross_entropy_ignore": LossCase("CrossEntropyLoss", {"ignore_index": 4}, "labels"),
     "cross_entropy_smoothing": LossCase("CrossEntropyLoss", {"label_smoothing": 0.1}, "labels"),
     "cross_entropy_all": LossCase("CrossEntropyLoss", {**ALL, "label_smoothing": 0.3}, "labels"),
+    "cross_entropy_soft": LossCase("CrossEntropyLoss", SOFT, "probabilities"),
+    "cross_entropy_soft_all": LossCase(
+        "CrossEntropyLoss",
+        {**SOFT, "weight": WEIGHTS, "label_smoothing": 0.3},
+        "probabilities",
+    ),
     "nll": LossCase("NLLLoss", {}, "labels"),
     "nll_all": LossCase("NLLLoss", ALL, "labels"),
 }

@@ -107,6 +107,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, loss in (
         ("mse", nn.MSELoss()),
         ("bce", nn.BCEWithLogitsLoss(pos_weight=(2, 3, 0.5))),
+        ("soft", nn.CrossEntropyLoss(label_smoothing=0.1, probabilities=True)),
     ):
         at.plan(
             nn.Sequential(nn.Flatten(), nn.Linear(64, 3)),
@@ -164,6 +165,7 @@ def python_training(work: Work, plan: str, data: str, epochs: int, **options: An
         ("mse.plan", "npz:targets.npz"),
         ("mse.plan", "random:samples=9"),
         ("bce.plan", "npz:targets.npz"),
+        ("soft.plan", "npz:targets.npz"),
         ("weighted.plan", "npz:u8.npz"),
         ("weighted.plan", "random:samples=21,seed=7"),
     ],

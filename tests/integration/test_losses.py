@@ -68,9 +68,28 @@ def test_a_batch_whose_classes_all_have_weight_0_is_refused() -> None:
         trainer.step(X, np.ones(4, np.int32))
 
 
+def test_sure_probabilities_are_labels() -> None:
+    labels, options = np.array([0, 1, 1, 2]), {"weight": (0.5, 3.0, 1.0), "label_smoothing": 0.2}
+    soft = trainer_of(nn.CrossEntropyLoss(**options, probabilities=True))  # type: ignore[arg-type]
+    hard = trainer_of(nn.CrossEntropyLoss(**options))  # type: ignore[arg-type]
+    weighted = np.array(options["weight"])[labels].mean()  # which labels divide by, not samples
+    result = soft.evaluate((X, np.eye(3, dtype=np.float32)[labels]))
+    assert result.loss == pytest.approx(hard.evaluate((X, labels)).loss * weighted, rel=1e-6)
+    assert result.accuracy is None
+
+
+def test_probabilities_learn_what_is_between() -> None:
+    trainer = trainer_of(nn.CrossEntropyLoss(probabilities=True))
+    target = np.full((4, 3), (0.5, 0.25, 0.25), np.float32)
+    for _ in range(400):
+        trainer.step(X, target)
+    assert np.exp(log_softmax(trainer)) == pytest.approx(target, abs=0.02)
+
+
 @pytest.mark.parametrize("bad", [-0.5, 1.5])
-def test_binary_targets_beyond_one_are_refused(bad: float) -> None:
-    trainer = trainer_of(nn.BCEWithLogitsLoss())
+@pytest.mark.parametrize("loss", [nn.BCEWithLogitsLoss(), nn.CrossEntropyLoss(probabilities=True)])
+def test_targets_beyond_one_are_refused(bad: float, loss: nn.Loss) -> None:
+    trainer = trainer_of(loss)
     target = np.full((4, 3), 0.5, np.float32)
     target[2, 1] = bad
     with pytest.raises(DataError, match=f"target {bad} of sample 2 in this batch, element 1"):

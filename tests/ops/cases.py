@@ -235,6 +235,18 @@ _LOSSES = {
     "nll_weighted": two_linears(
         loss=lambda: nn.NLLLoss(_WEIGHTS, ignore_index=1), batch_size=7, smallest=6
     ),
+    "probabilities": regression(lambda: nn.CrossEntropyLoss(probabilities=True), targets=softmax),
+    "probabilities_weighted_smoothed": regression(
+        lambda: nn.CrossEntropyLoss(_WEIGHTS, label_smoothing=0.3, probabilities=True),
+        targets=unit,
+    ),
+    "probabilities_of_an_image": Case(  # targets in the order of the arena
+        lambda: nn.Sequential(nn.Conv2d(2, 3, (5, 6)), nn.Tanh(), nn.Flatten()),
+        (2, 6, 7),
+        target_shape=(12,),
+        loss=lambda: nn.CrossEntropyLoss(probabilities=True),
+        targets=softmax,
+    ),
     "bce": regression(lambda: nn.BCEWithLogitsLoss(), targets=unit),
     "bce_weighted": regression(lambda: nn.BCEWithLogitsLoss(pos_weight=_WEIGHTS), targets=unit),
     "bce_image": Case(

@@ -110,6 +110,20 @@ def _label_loss(call: Call, exact: Outputs) -> Outputs:
     return result
 
 
+def _soft_cross_entropy(call: Call, exact: Outputs) -> Outputs:
+    """Exponentials and their sum are floats, the rest is double; a gradient is rounded once."""
+    y, target, smoothing = call["y"], call["target"], call.number("smoothing")
+    probabilities, d_sum, d_exponential = _softmax(replace(call, values={"logits": y}))
+    weights = call.many("weight") if "weight[0]" in call.attrs else np.ones(y.shape[1])
+    shares = weights * ((1.0 - smoothing) * target + smoothing / y.shape[1]) / len(y)
+    whole = shares.sum(axis=1, keepdims=True)
+    result = {"loss": np.array([(whole * d_sum).sum()]) + U * np.abs(exact["loss"])}
+    if "dy" in exact:
+        relative = d_sum + d_exponential + U
+        result["dy"] = probabilities * whole * relative + 2 * U * np.abs(exact["dy"])
+    return result
+
+
 BOUNDS: dict[OpCode, Bound] = {
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
@@ -125,4 +139,6 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.WEIGHTED_CROSS_ENTROPY_EVAL: _label_loss,
     OpCode.NLL_GRAD: _label_loss,
     OpCode.NLL_EVAL: _label_loss,
+    OpCode.SOFT_CROSS_ENTROPY_GRAD: _soft_cross_entropy,
+    OpCode.SOFT_CROSS_ENTROPY_EVAL: _soft_cross_entropy,
 }

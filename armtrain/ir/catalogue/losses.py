@@ -10,6 +10,7 @@ _KL_DIV = "log_target:flag batchmean:flag"
 _HUBER = "bound:rate scale:rate"
 _NLL = "ignore_index:label weight:rate*"
 _WEIGHTED = f"smoothing:share {_NLL}"
+_SOFT = "smoothing:share weight:rate*"
 
 ROWS: tuple[Row, ...] = (
     (
@@ -95,4 +96,13 @@ ROWS: tuple[Row, ...] = (
         "",
         "loss f64[1], correct i64[1] = counted rows whose first maximum is the target",
     ),
+    (
+        OpCode.SOFT_CROSS_ENTROPY_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        _SOFT,
+        "dy=y",
+        "mean over N of -sum w[c] q[c] log softmax(y)[c], q = (1 - smoothing) target + smoothing / "
+        "classes, target f32[N,classes] in [0, 1]",
+    ),
+    (OpCode.SOFT_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _SOFT, "", "loss f64[1]"),
 )

@@ -21,6 +21,8 @@ __all__ = [
     "mse_grad",
     "nll_eval",
     "nll_grad",
+    "soft_cross_entropy_eval",
+    "soft_cross_entropy_grad",
     "weighted_cross_entropy_eval",
     "weighted_cross_entropy_grad",
 ]
@@ -166,3 +168,23 @@ def nll_grad(call: Call) -> Outputs:
 def nll_eval(call: Call) -> Outputs:
     """Loss, and correct: how many counted rows have their first maximum at the target."""
     return {"loss": _label_loss(call, call["y"], 0.0)[0], "correct": _right(call)}
+
+
+def _soft_shares(call: Call) -> Array:
+    """Return what every log-probability counts in the loss (N, classes)."""
+    target, smoothing = call["target"], call.number("smoothing")
+    weights = call.many("weight") if "weight[0]" in call.attrs else np.ones(target.shape[1])
+    blended = (1.0 - smoothing) * target + smoothing / target.shape[1]
+    return np.asarray(weights * blended / len(target))
+
+
+def soft_cross_entropy_grad(call: Call) -> Outputs:
+    """Gradient softmax times the row's share of the loss, minus the shares."""
+    shares, probabilities = _soft_shares(call), np.exp(_log_softmax(call["y"]))
+    whole = shares.sum(axis=1, keepdims=True)
+    return {**soft_cross_entropy_eval(call), "dy": probabilities * whole - shares}
+
+
+def soft_cross_entropy_eval(call: Call) -> Outputs:
+    """Loss = -mean over rows of sum w q log softmax, q the targets after smoothing."""
+    return {"loss": np.array([-(_soft_shares(call) * _log_softmax(call["y"])).sum()])}

@@ -81,6 +81,12 @@ typedef struct art_vec_huber {
     double drop;  /* bound / 2 */
 } art_vec_huber;
 
+/* Shares of a row's classes in its loss: q = weight (keep t + share) of their targets t. */
+typedef struct art_vec_soft {
+    const float *weight; /* of each class, or NULL: ones */
+    double keep, share;
+} art_vec_soft;
+
 /* y = (x - mean) * slope + shift, one value per column: the one formula of normalisation. */
 typedef struct art_vec_affine {
     const float *mean;
@@ -133,6 +139,8 @@ enum {
  * gap_sum        sum of weight (max - x) in double, exact products; weight may be NULL for ones
  * scale_minus    y = x k - weight m, likewise
  * add_scaled     y = y + x k, two roundings
+ * soft_gaps      sum of q (max - x) in double, where q is 0 nothing; *all = sum of q
+ * soft_grad      dy = e a - q b, computed in double
  * row_max        NaN is ignored; -inf for n = 0
  * exp_sum        sum in double of exp(x - max), stored in e unless e is NULL
  * minus_both     y = (x - a) - b

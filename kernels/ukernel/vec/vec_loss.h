@@ -106,6 +106,31 @@ static void FN(scale_minus)(float *y, const float *x, float k, const float *weig
     }
 }
 
+INLINE double soft_share(const art_vec_soft *k, const float *t, size_t i) {
+    return (k->weight ? (double)k->weight[i] : 1.0) * (k->keep * (double)t[i] + k->share);
+}
+
+/* A class without a share counts nothing, however far it lies below. */
+static double FN(soft_gaps)(double *all, const float *x, float max, const float *t, size_t n,
+                            const art_vec_soft *k) {
+    double acc[LANES] = {0}, shares[LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        double q = soft_share(k, t, i);
+        shares[i % LANES] += q;
+        acc[i % LANES] += q == 0.0 ? 0.0 : q * ((double)max - (double)x[i]);
+    }
+    *all = fold(shares);
+    return fold(acc);
+}
+
+/* In double: what is nearly equal at a sure prediction keeps its leading digits. */
+static void FN(soft_grad)(float *dy, const float *e, double a, double b, const float *t, size_t n,
+                          const art_vec_soft *k) {
+    for (size_t i = 0; i < n; i++) {
+        dy[i] = (float)((double)e[i] * a - soft_share(k, t, i) * b);
+    }
+}
+
 static double FN(kl_div)(float *dy, const float *y, const float *t, float k, size_t n) {
     double acc[LANES] = {0};
     for (size_t i = 0; i < n; i++) {

@@ -98,6 +98,11 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.CrossEntropyLoss([]), "weight is empty"),
         (lambda: nn.NLLLoss([1.0, float("nan")]), r"weight\[1\] needs a finite number"),
         (lambda: nn.NLLLoss(ignore_index=-1), "ignore_index needs a class, .* -100 for none"),
+        (lambda: nn.CrossEntropyLoss(probabilities=1), "probabilities needs True or False"),  # type: ignore[arg-type]
+        (
+            lambda: nn.CrossEntropyLoss(ignore_index=2, probabilities=True),
+            "ignore_index=2 is a label, and with probabilities=True there are none",
+        ),
         (lambda: nn.BCEWithLogitsLoss([1.0]), r"weight=\[1.0\] is not available; use None"),  # type: ignore[arg-type]
         (lambda: nn.BCEWithLogitsLoss(pos_weight="much"), "pos_weight.0. needs a finite number"),
         (lambda: nn.MSELoss(reduction="none"), "use 'mean'"),
@@ -175,6 +180,7 @@ def test_losses_take_torchs_positions() -> None:
             nn.CrossEntropyLoss([1, 0.5], ignore_index=1),
             "cross_entropy:weight=1.0/0.5,ignore_index=1",
         ),
+        (nn.CrossEntropyLoss(probabilities=True), "cross_entropy:probabilities=true"),
         (nn.NLLLoss(np.array([2.0, 1.0])), "nll:weight=2.0/1.0"),  # type: ignore[arg-type]
         (nn.BCEWithLogitsLoss(pos_weight=3), "bce_with_logits:pos_weight=3.0"),
     ],

@@ -265,6 +265,7 @@ def test_nothing_to_train_is_refused_with_the_way_out() -> None:
         (nn.CrossEntropyLoss([1.0, 2.0]), r"weight has 2 numbers, .* \(2, 3\)"),
         (nn.NLLLoss([1.0] * 4), "weight has 4 numbers"),
         (nn.NLLLoss([1.0]), "weight has 1 numbers"),
+        (nn.CrossEntropyLoss([1.0], probabilities=True), "weight has 1 numbers"),
         (nn.BCEWithLogitsLoss(pos_weight=[1.0, 2.0]), "pos_weight has 2 numbers"),
         (nn.CrossEntropyLoss(ignore_index=3), "ignore_index=3 is no class, .* 0 to 2"),
     ],
@@ -275,8 +276,9 @@ def test_losses_need_weights_of_the_outputs_features(loss: nn.Loss, message: str
 
 
 def test_cross_entropy_needs_classes() -> None:
-    with pytest.raises(ShapeError, match=r"logits of shape \(N, classes\).*\(2, 4, 2, 2\)"):
-        program_of(nn.Conv2d(3, 4, 3), (3, 4, 4))
+    for loss in (nn.CrossEntropyLoss(), nn.CrossEntropyLoss(probabilities=True)):
+        with pytest.raises(ShapeError, match=r"logits of shape \(N, classes\).*\(2, 4, 2, 2\)"):
+            program_of(nn.Conv2d(3, 4, 3), (3, 4, 4), loss=loss)
 
 
 def test_shared_convolutions_need_equal_groups() -> None:
