@@ -2,16 +2,23 @@
  * own arithmetic, and the same bits on all levels, for all thread counts, for a batch inside a
  * larger one, and in place (op_scene.h). */
 #include "op_scene.h"
+#include "ops/spans.h"
 
 #define F32 ART_DTYPE_F32
 #define NEW(NAME, name) scene_new(#name, ART_OP_##NAME, art_ref_##name)
 
-/* Lengths: all tails of all register widths, around a block of a sum and a span, several spans with
- * enough scalar operations for threads (`work` an element), and for sums one whose blocks are
+/* The fewest elements that three threads share: so many spans, and scalar operations enough. */
+static int shared_length(double work) {
+    double enough = ART_SMALL_COST / work;
+    return (int)(enough > 3 * ART_SPAN ? enough : 3 * ART_SPAN) + 3;
+}
+
+/* Lengths: all tails of all register widths, around a block of a sum and a span, one that threads
+ * share (`work` is scalar operations an element, or fewer), and for sums one whose blocks are
  * longer than the shortest. */
 enum { N_LENGTHS = 65 + 7, N_SUM_LENGTHS = N_LENGTHS + 1 };
 static int length(int i, double work) {
-    const int longer[] = {127, 1000, 4095, 4097, 16383, 16385, work < 2 ? 100003 : 50021, 600001};
+    const int longer[] = {127, 1000, 4095, 4097, 16383, 16385, shared_length(work), 600001};
     return i < 65 ? i + 1 : longer[i - 65];
 }
 
@@ -76,13 +83,13 @@ static void test_dropout(void) {
     static const double rates[] = {0.0, 0.1, 0.5, 0.999, 1.0};
     for (int i = 0; i < N_LENGTHS; i++) {
         for (int p = 0; p < 5; p++) {
-            scene s = vectors(NEW(DROPOUT_FWD, dropout_fwd), 2, 1, length(i, 4), -1, 1);
+            scene s = vectors(NEW(DROPOUT_FWD, dropout_fwd), 2, 1, length(i, 15), -1, 1);
             s.attr[ART_DROPOUT_FWD_A_P].f = rates[p];
             s.attr[ART_DROPOUT_FWD_A_STREAM].i = -77;
             s.args.step = (uint64_t)p;
             verify(s);
         }
-        scene s = vectors(NEW(DROPOUT_GRAD, dropout_grad), 2, 1, length(i, 4), -1, 1);
+        scene s = vectors(NEW(DROPOUT_GRAD, dropout_grad), 2, 1, length(i, 15), -1, 1);
         s.attr[ART_DROPOUT_GRAD_A_P].f = 0.25;
         s.args.seed = 0x123456789ABCDEFu;
         verify(s);
@@ -164,7 +171,7 @@ static void test_adagrad(int size, uint64_t step, double decay, int scaled) {
 
 static void test_optimizers(void) {
     for (int i = 0; i < N_LENGTHS; i++) {
-        int n = length(i, 4);
+        int n = length(i, 4); /* SGD's work, the least of all */
         test_sgd(n, 0, 0, 3, i & 1);
         for (int v = 0; v < 4; v++) {
             test_sgd(n, 1, v & 1, (uint64_t)(v & 2), i & 1);
@@ -211,6 +218,7 @@ static void test_sums(void) {
     }
 }
 
+/* Blocks do not depend on a loss's numbers: the longest sums have one choice of them. */
 static void test_element_losses(void) {
     static const double bounds[] = {0.0, 0.5, 2.0};
     for (int i = 0; i < N_SUM_LENGTHS; i++) {
