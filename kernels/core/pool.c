@@ -27,10 +27,6 @@
 #include "core/cpu.h"
 #include "core/status.h"
 
-/* Regions below this many scalar operations (some 50 us of plain code on a 2 GHz core) cost more
- * to share than to do. */
-#define SMALL_COST 1.0e5
-
 /* Pauses before a waiting thread blocks: some 10 us. */
 #if defined(__x86_64__) || defined(__i386__)
 #define SPINS 300
@@ -223,7 +219,7 @@ static void await_done(art_pool *pool, uint32_t tiles) {
 }
 
 void art_pool_run(art_pool *pool, unsigned tiles, double cost, art_tile_fn fn, void *context) {
-    if (pool->threads == 1 || tiles <= 1 || cost < SMALL_COST) {
+    if (pool->threads == 1 || tiles <= 1 || cost < ART_SMALL_COST) {
         for (unsigned tile = 0; tile < tiles; tile++) {
             fn(context, tile, 0);
         }

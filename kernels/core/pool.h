@@ -12,6 +12,10 @@
 #include "armtrain.h"
 #include "art_limits.h"
 
+/* Regions below this many scalar operations (some 50 us of plain code on a 2 GHz core) cost more
+ * to share than to do. */
+#define ART_SMALL_COST 1.0e5
+
 /* Run tile `tile` of the region; `thread` is in [0, threads) and names the private scratch. */
 typedef void (*art_tile_fn)(void *context, unsigned tile, unsigned thread);
 
