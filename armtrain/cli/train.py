@@ -42,19 +42,7 @@ def add_parser(subparsers: Subparsers) -> Parser:
         "--epochs", type=at_least(0, MAX_EPOCHS), required=True, help="epochs of the whole run"
     )
     parser.add_argument("--validation", metavar="SPEC", type=data_spec)
-    parser.add_argument(
-        "--checkpoint",
-        metavar="DIR",
-        type=path_text,
-        help="write a checkpoint after each epoch; one run at a time",
-    )
-    parser.add_argument(
-        "--checkpoint-every",
-        metavar="K",
-        type=at_least(1, MAX_EPOCHS),
-        help="and after every K steps",
-    )
-    parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
+    _add_checkpoints(parser)
     parser.add_argument(
         "--weights", metavar="F", type=path_text, help="start from these safetensors weights"
     )
@@ -84,6 +72,23 @@ def add_parser(subparsers: Subparsers) -> Parser:
         help="write the trained weights; may be the file of --weights, but no other option's",
     )
     return parser
+
+
+def _add_checkpoints(parser: Parser) -> None:
+    """Add where checkpoints are written, and when."""
+    parser.add_argument(
+        "--checkpoint",
+        metavar="DIR",
+        type=path_text,
+        help="write a checkpoint after each epoch; one run at a time",
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        metavar="K",
+        type=at_least(1, MAX_EPOCHS),
+        help="and after every K steps",
+    )
+    parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint")
 
 
 def _add_watching(parser: Parser) -> None:

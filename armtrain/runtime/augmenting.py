@@ -9,8 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from armtrain.data.augment import Augment
+from armtrain.data.source import Source
+from armtrain.planfile.plan import Plan
+from armtrain.runtime.engine import engine_module
+from armtrain.runtime.room import take_room
 
-__all__ = ["Augmentation", "augmentation_of"]
+__all__ = ["Augmentation", "augmentation_with_room"]
 
 
 class Augmentation:
@@ -42,8 +46,12 @@ class Augmentation:
         self._augmenter.apply(self._seed, epoch, rows, x, self._scratch)
 
 
-def augmentation_of(
-    module: Any, what: Augment | None, input_shape: tuple[int, ...], seed: int
+def augmentation_with_room(
+    plan: Plan, what: Augment | None, seed: int, *sources: Source | None
 ) -> Augmentation | None:
-    """Return the changes that a user asked for, None when there are none."""
-    return None if what is None else Augmentation(module, what, input_shape, seed)
+    """Return the changes that a user asked for, if any, once batches and they have their memory."""
+    module, shape = engine_module(), plan.program.input_shape
+    augmentation = None if what is None else Augmentation(module, what, shape, seed)
+    taken = augmentation.nbytes if augmentation else 0
+    take_room(module, plan.batch_size, *sources, beside_bytes=taken)
+    return augmentation

@@ -27,7 +27,7 @@ from armtrain.runtime.arguments import (
     plan_of,
     progress_of,
 )
-from armtrain.runtime.augmenting import augmentation_of
+from armtrain.runtime.augmenting import augmentation_with_room
 from armtrain.runtime.batches import Buffers, look_at, predict_source, train_batch
 from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_of, output_shape
 from armtrain.runtime.evaluation import evaluate_all
@@ -36,7 +36,7 @@ from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
 from armtrain.runtime.opening import about_of_source, about_of_weights, opener
 from armtrain.runtime.progress import Progress
-from armtrain.runtime.room import OPEN_BYTES, buffer_bytes, take_room
+from armtrain.runtime.room import OPEN_BYTES, buffer_bytes
 from armtrain.values import integer, truth
 
 __all__ = ["Trainer"]
@@ -247,15 +247,13 @@ class Trainer:
             if validation is not None:
                 held_out = stack.enter_context(self._opened(validation, True, about))
             check_smallest_batch(self.plan.program, source.count)
-            module, shape = engine_module(), self.plan.program.input_shape
-            augmentation = augmentation_of(module, options.augment, shape, self.seed)
-            taken = augmentation.nbytes if augmentation else 0
-            take_room(module, self.plan.batch_size, source, held_out, beside_bytes=taken)
+            augmentation = augmentation_with_room(
+                self.plan, options.augment, self.seed, source, held_out
+            )
             for role, opened in zip(ROLES, (source, held_out), strict=True):
-                if opened:
-                    self._tell(opened, role, looked_at, shown)
+                self._tell(opened, role, looked_at, shown)
             self._about = about
-            loop = TrainingLoop(
+            return TrainingLoop(
                 self._engine,
                 self._shuffle,
                 self._schedule_scale,
@@ -266,14 +264,13 @@ class Trainer:
                 progress=shown,
                 augmentation=augmentation,
                 save=self.save,
-            )
-            return loop.run(source, held_out, options)
+            ).run(source, held_out, options)
 
-    def _tell(self, source: Source, role: str, looked_at: bool, shown: Progress) -> None:
+    def _tell(self, source: Source | None, role: str, looked_at: bool, shown: Progress) -> None:
         """Show what opening data found and, if asked, read all of them once."""
-        for note in source.notes:
+        for note in source.notes if source else ():
             shown.note(f"note: {note}")
-        if looked_at:
+        if source and looked_at:
             ignored = int(self._info["ignored_label"])
             for remark in look_at(self._buffers, source, self._expected, role, ignored):
                 shown.note(f"warning: {remark}")

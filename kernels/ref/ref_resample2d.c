@@ -1,6 +1,5 @@
 /* Resampling by the definition of each weight, for every pair of an output and an input place. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/check.h"
@@ -46,29 +45,29 @@ static void resample(const art_array *x, const art_array *y, const float *from, 
     const art_array *to = gradient ? x : y;
     int64_t c = x->dims[3], pixels_x = (int64_t)x->dims[1] * x->dims[2];
     int64_t pixels_y = (int64_t)y->dims[1] * y->dims[2];
-    size_t n = (size_t)art_count(to);
-    memset(out, 0, n * sizeof(double));
-    memset(tol, 0, n * sizeof(double));
-    double *terms = calloc(n, sizeof(double));
-    for (int64_t p = 0; p < pixels_x * pixels_y; p++) {
-        int64_t i = p % pixels_x, o = p / pixels_x;
-        double weight =
-            share(i / x->dims[2], o / y->dims[2], x->dims[1], y->dims[1],
-                  scale ? scale[0].f : 0.0) *
-            share(i % x->dims[2], o % y->dims[2], x->dims[2], y->dims[2], scale ? scale[1].f : 0.0);
-        for (int64_t k = 0; weight > 0.0 && k < x->dims[0] * c; k++) {
-            int64_t at_x = (k / c * pixels_x + i) * c + k % c;
-            int64_t at_y = (k / c * pixels_y + o) * c + k % c;
-            double term = (double)from[gradient ? at_y : at_x] * weight;
-            out[gradient ? at_x : at_y] += term;
-            tol[gradient ? at_x : at_y] += fabs(term);
-            terms[gradient ? at_x : at_y] += 1.0;
+    int64_t pixels_to = gradient ? pixels_x : pixels_y,
+            pixels_from = pixels_x + pixels_y - pixels_to;
+    memset(out, 0, (size_t)art_count(to) * sizeof(double));
+    memset(tol, 0, (size_t)art_count(to) * sizeof(double));
+    for (int64_t t = 0; t < pixels_to; t++) {
+        double terms = 0.0;
+        for (int64_t f = 0; f < pixels_from; f++) {
+            int64_t i = gradient ? t : f, o = gradient ? f : t;
+            double times_h = scale ? scale[0].f : 0.0, times_w = scale ? scale[1].f : 0.0;
+            double weight = share(i / x->dims[2], o / y->dims[2], x->dims[1], y->dims[1], times_h) *
+                            share(i % x->dims[2], o % y->dims[2], x->dims[2], y->dims[2], times_w);
+            terms += weight > 0.0;
+            for (int64_t k = 0; weight > 0.0 && k < x->dims[0] * c; k++) {
+                int64_t at = (k / c * pixels_to + t) * c + k % c;
+                double term = (double)from[(k / c * pixels_from + f) * c + k % c] * weight;
+                out[at] += term;
+                tol[at] += fabs(term);
+            }
+        }
+        for (int64_t k = 0; k < x->dims[0] * c; k++) {
+            tol[(k / c * pixels_to + t) * c + k % c] *= (terms + 2.0) * 1.01 * ART_REF_U;
         }
     }
-    for (size_t i = 0; i < n; i++) {
-        tol[i] *= (terms[i] + 2.0) * 1.01 * ART_REF_U;
-    }
-    free(terms);
 }
 
 #define RESAMPLINGS(NAME, name, scale_fwd, scale_grad, share_fwd, share_grad)                      \

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 import armtrain as at
-from armtrain import optim
+from armtrain import nn, optim
 from armtrain.passes.pipeline import compile_program
 from armtrain.planfile.assemble import assemble
 from armtrain.planfile.plan import Plan
@@ -91,7 +91,11 @@ def test_planning_the_largest_model_is_quick() -> None:
 def test_planning_a_hundred_steps_of_an_lstm_is_quick() -> None:
     start = time.process_time()
     plan = at.plan(
-        entry("lstm").build(), input_shape=(100, 64), batch_size=32, optimizer=optim.Adam()
+        entry("lstm").build(),
+        loss=nn.CrossEntropyLoss(),
+        input_shape=(100, 64),
+        batch_size=32,
+        optimizer=optim.Adam(),
     )
     assert time.process_time() - start <= 5.0
     assert plan.arena_bytes <= 1.001 * plan.proved_minimum_bytes
