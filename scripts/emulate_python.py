@@ -27,6 +27,8 @@ from signal import SIGHUP, SIGINT
 from scripts.emulate import ROOT, TARGETS, Target
 from scripts.sysroot import SYSROOTS, Sysroot, unpack
 from scripts.sysroot import missing as missing_tools
+from tests.ops.conftest import WANTED
+from tests.ops.covering import covering
 
 TIMEOUT = 1800  # seconds for one suite
 WHEEL_TAGS = {"aarch64": "aarch64", "armv7": "armv7l"}
@@ -41,8 +43,9 @@ CORE = (
     "tests/integration/test_engine_module.py",
     "tests/integration/test_training.py",
 )
-# What depends on the processor: values, levels and threads. The other tests of operations are of
-# the planner and of layouts, the same everywhere.
+# What depends on the processor: values, levels and threads, with the cases of
+# tests/ops/covering.py. The other tests of operations are of the planner and of layouts, the same
+# everywhere.
 OPERATIONS = (
     *CORE,
     "tests/golden",
@@ -199,14 +202,16 @@ class Installed:
         runner.symlink_to(self.armtrain_run(model))
 
 
-def run_suite(installed: Installed, model: str, arguments: Sequence[str]) -> bool:
+def run_suite(
+    installed: Installed, model: str, arguments: Sequence[str], settings: dict[str, str]
+) -> bool:
     """Run a system's tests on a processor model, print how they ended, return whether well."""
     begin = time.monotonic()
     python = installed.install(model)
     installed.copy_tree(model)
     command = [str(python), "-m", "pytest", "-q", "--tb=short", "-p", "no:cacheprovider"]
     command += ["-m", SELECTED, *(f"--deselect={test}" for test in LEFT_OUT)]
-    environment = os.environ | {"HYPOTHESIS_PROFILE": "emulated"}
+    environment = os.environ | {"HYPOTHESIS_PROFILE": "emulated"} | settings
     log = installed.folder / f"pytest-{model}.txt"
     with log.open("w", encoding="utf-8") as output:
         try:
@@ -245,6 +250,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for target in {i.target.name: i.target for i in chosen}.values():
         target.make("run")
+    settings = {} if options.arguments else {WANTED: " ".join(covering())}
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [
             pool.submit(
@@ -252,6 +258,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 installed,
                 options.model or installed.sysroot.models[0],
                 options.arguments or SUITES[installed.sysroot.name],
+                settings,
             )
             for installed in chosen
         ]
