@@ -19,6 +19,7 @@ from armtrain.nn.activation import (
     Softplus,
 )
 from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
+from armtrain.nn.arguments import refuse_unless
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
@@ -191,9 +192,11 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
-    """Return a value with other sides; see `Upsample`."""
+    """Return a value with other sides; see `Upsample`. `antialias` can only be False."""
     value = _traced("interpolate", input)
+    refuse_unless("interpolate: antialias", antialias, False)
     layer = Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)
     return value.record(None, layer.attrs(value.shape))
 
