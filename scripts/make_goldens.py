@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+from tests.golden import metric_cases  # noqa: E402
 from tests.golden.activations import (  # noqa: E402
     ACTIVATIONS,
     POINTS,
@@ -35,6 +36,7 @@ STORED = ROOT / "tests" / "golden" / "losses.json"
 DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
+STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
 STORED_ACTIVATIONS = ROOT / "tests" / "golden" / "activations.json"
 
@@ -130,6 +132,27 @@ def layer(case: LayerCase) -> dict[str, list[float]]:
     return {name: value.tolist() for name, value in found.items() if value is not None}
 
 
+def metrics() -> dict[str, Any]:
+    """Return the metrics of stored outputs, for each ignored label, and the balanced weights."""
+    y, all_labels = (
+        torch.from_numpy(metric_cases.outputs()),
+        torch.from_numpy(metric_cases.labels()),
+    )
+    classes, found = metric_cases.CLASSES, {}
+    for ignored in (-100, 1):
+        kept, label = y[all_labels != ignored], all_labels[all_labels != ignored].long()
+        hits = kept.topk(classes).indices == label[:, None]
+        cells = torch.bincount(label * classes + kept.argmax(dim=1), minlength=classes**2)
+        found[str(ignored)] = {
+            **{f"top{k}": hits[:, :k].any(dim=1).double().mean().item() for k in (1, 2, 4)},
+            "confusion": cells.reshape(classes, classes).tolist(),
+        }
+    mae = torch.nn.functional.l1_loss(y.double(), torch.from_numpy(metric_cases.values()).double())
+    counts = torch.bincount(all_labels, minlength=classes).double()
+    weights = (counts.sum() / (classes * counts)).tolist()
+    return {**found, "mae": mae.item(), "class_weights": weights}
+
+
 def lines(found: dict[str, Any]) -> str:
     """Return JSON with a case a line."""
     rows = [f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items()]
@@ -155,6 +178,7 @@ def main(argv: list[str]) -> int:
         STORED_VALUES.write_text(json.dumps(found_values) + "\n")
         STORED_ACTIVATIONS.write_text(lines(activations))
         STORED_LAYERS.write_text(lines(layers))
+        STORED_METRICS.write_text(lines(metrics()))
         return 0
     worst = max(difference(found, STORED), difference(found_values, STORED_VALUES))
     for name, kinds in json.loads(STORED_LAYERS.read_text()).items():
@@ -165,6 +189,9 @@ def main(argv: list[str]) -> int:
         for kind, kept in kinds.items():
             off = np.abs(np.array(activations[name][kind]) - np.array(kept))
             worst = max(worst, float(np.nanmax(off)))
+    if metrics() != json.loads(STORED_METRICS.read_text()):
+        worst = np.inf
+        print("the metrics differ")
     print(f"largest difference: {worst:.3g}")
     return int(worst > 1e-6)
 

@@ -20,7 +20,9 @@ from armtrain.nn.activation import (
 )
 from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
 from armtrain.nn.arguments import refuse_unless
+from armtrain.nn.parameter import Buffer
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
+from armtrain.nn.prelu import sloped
 from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
 from armtrain.nn.tensor import softmax as _softmax
@@ -42,6 +44,7 @@ __all__ = [
     "log_softmax",
     "max_pool2d",
     "mish",
+    "prelu",
     "relu",
     "relu6",
     "selu",
@@ -118,6 +121,11 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """Return the activation `Mish`; `inplace` has no effect."""
     return _traced("mish", input).record(None, Mish(inplace).attrs())
+
+
+def prelu(input: Tensor, weight: Buffer) -> Tensor:
+    """Return the input with the slopes `weight` where it is negative; see `PReLU`."""
+    return sloped(_traced("prelu", input), weight)
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:

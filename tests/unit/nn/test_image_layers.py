@@ -8,15 +8,18 @@ import pytest
 
 from armtrain import nn
 from armtrain.errors import ArgumentError, ShapeError
-from armtrain.nn.functional import adaptive_avg_pool1d, adaptive_avg_pool2d, interpolate
+from armtrain.nn.functional import adaptive_avg_pool1d, adaptive_avg_pool2d, interpolate, prelu
 
 
 class Function(nn.Module):
     """A network made from a function."""
 
-    def __init__(self, function: Callable[[nn.Tensor], nn.Tensor]) -> None:
+    def __init__(
+        self, function: Callable[[nn.Tensor], nn.Tensor], layer: nn.Module | None = None
+    ) -> None:
         super().__init__()
         self.function = function
+        self.layer = layer
 
     def forward(self, x: nn.Tensor) -> nn.Tensor:
         return self.function(x)
@@ -168,3 +171,21 @@ def test_functions_of_other_sides_record_what_layers_record() -> None:
     assert one.nodes[-1].shape == (2, 3, 2)
     with pytest.raises(ArgumentError, match="antialias=True is not available; use False"):
         nn.trace(Function(lambda x: interpolate(x, 3, antialias=True)), (3, 7), 2)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("shape", [(3, 5, 4), (3, 7), (3,)])
+def test_the_function_of_slopes_records_what_the_layer_records(
+    shape: tuple[int, ...], count: int
+) -> None:
+    layer = nn.PReLU(count)
+    ours = nn.trace(Function(lambda x: prelu(x, layer.weight), layer), shape, 2)
+    theirs = nn.trace(layer, shape, 2)
+    assert [n.attrs for n in ours.nodes] == [n.attrs for n in theirs.nodes]
+
+
+@pytest.mark.parametrize("weight", [0.25, None, nn.PReLU(2).weight, nn.Linear(1, 3).weight])
+def test_slopes_are_a_parameter_that_fits(weight: object) -> None:
+    net = Function(lambda x: prelu(x, weight))  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match=r"needs a nn.Parameter of shape .1,. or .3,., got"):
+        nn.trace(net, (3, 5, 4), 2)
