@@ -1,6 +1,6 @@
-"""Write what PyTorch computes: golden runs, factors of schedules, values of functions and losses.
+"""Write what PyTorch computes: golden runs, factors of schedules, values of layers and losses.
 
-The runs are computed in float32 and in double, values and gradients of losses in double.
+The runs are computed in float32 and in double, values and gradients in double.
 
 Usage: python scripts/make_goldens.py [--check]
 
@@ -20,12 +20,14 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
+from tests.golden import metric_cases  # noqa: E402
 from tests.golden.activations import (  # noqa: E402
     ACTIVATIONS,
     POINTS,
     UPSTREAM,
     make_activation,
 )
+from tests.golden.layer_cases import BATCH, LAYERS, LayerCase, numbers, upstream  # noqa: E402
 from tests.golden.loss_cases import BATCHES, LOSSES, LossCase, outputs, targets  # noqa: E402
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
 from tests.golden.schedules import LEARNING_RATE, SCHEDULES, TIMES  # noqa: E402
@@ -34,6 +36,8 @@ STORED = ROOT / "tests" / "golden" / "losses.json"
 DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
+STORED_METRICS = STORED.with_name("metrics.json")
+STORED_LAYERS = STORED.with_name("layer_values.json")
 STORED_ACTIVATIONS = ROOT / "tests" / "golden" / "activations.json"
 
 
@@ -113,6 +117,48 @@ def activation(name: str) -> dict[str, list[float]]:
     return found
 
 
+def layer(case: LayerCase) -> dict[str, list[float]]:
+    """Return a layer's result `y` and the gradients of its input `x` and of its parameters."""
+    module = case.make(torch.nn).double()
+    with torch.no_grad():
+        for name, parameter in module.named_parameters():
+            parameter.copy_(torch.from_numpy(numbers(name, tuple(parameter.shape))))
+    x = torch.from_numpy(numbers("x", (BATCH, *case.shape))).requires_grad_()
+    y = module(x)
+    targets_of = upstream((BATCH, y[0].numel()))
+    y.backward(torch.from_numpy(targets_of.reshape(y.shape)) / -BATCH)
+    gradients = {name: p.grad for name, p in module.named_parameters()}
+    found = {"y": y, "x": x.grad, **gradients}
+    return {name: value.tolist() for name, value in found.items() if value is not None}
+
+
+def metrics() -> dict[str, Any]:
+    """Return the metrics of stored outputs, for each ignored label, and the balanced weights."""
+    y, all_labels = (
+        torch.from_numpy(metric_cases.outputs()),
+        torch.from_numpy(metric_cases.labels()),
+    )
+    classes, found = metric_cases.CLASSES, {}
+    for ignored in (-100, 1):
+        kept, label = y[all_labels != ignored], all_labels[all_labels != ignored].long()
+        hits = kept.topk(classes).indices == label[:, None]
+        cells = torch.bincount(label * classes + kept.argmax(dim=1), minlength=classes**2)
+        found[str(ignored)] = {
+            **{f"top{k}": hits[:, :k].any(dim=1).double().mean().item() for k in (1, 2, 4)},
+            "confusion": cells.reshape(classes, classes).tolist(),
+        }
+    mae = torch.nn.functional.l1_loss(y.double(), torch.from_numpy(metric_cases.values()).double())
+    counts = torch.bincount(all_labels, minlength=classes).double()
+    weights = (counts.sum() / (classes * counts)).tolist()
+    return {**found, "mae": mae.item(), "class_weights": weights}
+
+
+def lines(found: dict[str, Any]) -> str:
+    """Return JSON with a case a line."""
+    rows = [f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items()]
+    return "{\n" + ",\n".join(rows) + "\n}\n"
+
+
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
@@ -123,21 +169,29 @@ def main(argv: list[str]) -> int:
         distances[name] = torch.linalg.vector_norm(weights - ends).item()
     found_values = {name: values(case) for name, case in LOSSES.items()}
     activations = {name: activation(name) for name in ACTIVATIONS}
+    layers = {name: layer(case) for name, case in LAYERS.items()}
     if "--check" not in argv:
         STORED.write_text(json.dumps(found, indent=1) + "\n")
         DISTANCES.write_text(json.dumps(distances, indent=1) + "\n")
         schedules = {text: factors(*made) for text, made in SCHEDULES.items()}
         SCHEDULE_FACTORS.write_text(json.dumps(schedules, indent=1) + "\n")
         STORED_VALUES.write_text(json.dumps(found_values) + "\n")
-        lines = [f'"{n}": {json.dumps(kinds)}' for n, kinds in activations.items()]
-        STORED_ACTIVATIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        STORED_ACTIVATIONS.write_text(lines(activations))
+        STORED_LAYERS.write_text(lines(layers))
+        STORED_METRICS.write_text(lines(metrics()))
         return 0
     worst = max(difference(found, STORED), difference(found_values, STORED_VALUES))
-    kept = json.loads(STORED_ACTIVATIONS.read_text())
-    for name, kinds in activations.items():
-        for kind, numbers in kinds.items():
-            off = np.abs(np.array(numbers) - np.array(kept[name][kind]))
+    for name, kinds in json.loads(STORED_LAYERS.read_text()).items():
+        for kind, kept in kinds.items():
+            off = np.abs(np.array(layers[name][kind]) - np.array(kept))
+            worst = max(worst, float(off.max()))
+    for name, kinds in json.loads(STORED_ACTIVATIONS.read_text()).items():
+        for kind, kept in kinds.items():
+            off = np.abs(np.array(activations[name][kind]) - np.array(kept))
             worst = max(worst, float(np.nanmax(off)))
+    if metrics() != json.loads(STORED_METRICS.read_text()):
+        worst = np.inf
+        print("the metrics differ")
     print(f"largest difference: {worst:.3g}")
     return int(worst > 1e-6)
 

@@ -84,8 +84,15 @@ def fits(have: tuple[int, ...], want: tuple[int, ...]) -> bool:
     return squeezed[0] == squeezed[1] or min(map(len, squeezed)) <= 1
 
 
-def _shape_hint(have: tuple[int, ...], want: tuple[int, ...]) -> str:
+def _shape_hint(have: tuple[int, ...], want: tuple[int, ...], what: str) -> str:
     """Suggest how samples of another shape become the wanted ones."""
+    if what == "target":
+        if not have and len(want) == 1:
+            return (
+                f"for labels plan with nn.CrossEntropyLoss(), or give {want[0]} numbers a sample, "
+                f"np.eye({want[0]}, dtype='float32')[y] for one-hot rows of labels"
+            )
+        return "reshape the targets, or plan a model whose output has their shape"
     if len(have) == 3 == len(want) and (have[2], *have[:2]) == want:
         return "images look channels-last: use x.transpose(0, 3, 1, 2)"
     if not have:
@@ -222,7 +229,7 @@ class TableSource(Closing):
         if not fits(column.row_shape, want):
             raise ShapeError(
                 f"{column.name}: one {what} has shape {column.row_shape}, the plan wants {want}; "
-                + _shape_hint(column.row_shape, want)
+                + _shape_hint(column.row_shape, want, what)
             )
 
     def read(self, rows: Rows, x: NDArray[np.float32], target: NDArray[Any] | None) -> None:

@@ -19,7 +19,10 @@ from armtrain.nn.activation import (
     Softplus,
 )
 from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
+from armtrain.nn.arguments import refuse_unless
+from armtrain.nn.parameter import Buffer
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
+from armtrain.nn.prelu import sloped
 from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
 from armtrain.nn.tensor import softmax as _softmax
@@ -41,6 +44,7 @@ __all__ = [
     "log_softmax",
     "max_pool2d",
     "mish",
+    "prelu",
     "relu",
     "relu6",
     "selu",
@@ -119,6 +123,11 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
     return _traced("mish", input).record(None, Mish(inplace).attrs())
 
 
+def prelu(input: Tensor, weight: Buffer) -> Tensor:
+    """Return the input with the slopes `weight` where it is negative; see `PReLU`."""
+    return sloped(_traced("prelu", input), weight)
+
+
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
     """Return the activation `GELU`."""
     return _traced("gelu", input).record(None, GELU(approximate).attrs())
@@ -191,9 +200,11 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
-    """Return a value with other sides; see `Upsample`."""
+    """Return a value with other sides; see `Upsample`. `antialias` can only be False."""
     value = _traced("interpolate", input)
+    refuse_unless("interpolate: antialias", antialias, False)
     layer = Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)
     return value.record(None, layer.attrs(value.shape))
 

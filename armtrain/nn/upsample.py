@@ -67,9 +67,9 @@ class Upsample(Module):
     scale_factor : float or (height, width), optional
         Output pixels for one of the input, instead of `size`; sides are rounded down.
     mode : str
-        'nearest', 'linear' (sequences) or 'bilinear' (images).
+        'nearest', 'linear' (sequences) or 'bilinear' (images); docs/windows.md has their rules.
     align_corners : bool, optional
-        Whether the corners' centres meet (True) or their edges; not for 'nearest'.
+        Whether the corners' centres meet (True) or the outer edges; not for 'nearest'.
     recompute_scale_factor : bool, optional
         Whether places follow from the sizes instead of from `scale_factor`.
     """

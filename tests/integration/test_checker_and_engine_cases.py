@@ -45,6 +45,15 @@ def vectors() -> bytes:
     return planned(net, (5,), nn.MSELoss(), optimizer=optim.Adam(lr=0.1), threads=1)
 
 
+def enlarged() -> bytes:
+    """Return a plan of what makes images larger, or of a given size."""
+    net = nn.Sequential(
+        *(nn.ConvTranspose2d(2, 4, 3, stride=2), nn.Upsample(scale_factor=1.5)),
+        *(nn.AdaptiveAvgPool2d((3, 4)), nn.Flatten(), nn.Linear(48, 3)),
+    )
+    return planned(net, (2, 4, 4), nn.MSELoss(), optimizer=optim.SGD(lr=0.1), threads=1)
+
+
 @dataclass
 class Edit:
     """A plan file and changes to it."""
@@ -203,6 +212,17 @@ def rows_of_state(e: Edit) -> None:
 def sides_of_a_weight(e: Edit) -> None:
     for element, value in enumerate((3, 16)):
         e.set("6.weight", "dims", value, element)
+
+
+@case(enlarged, "y '1.out' has 8112 B, needs 8736 B", "13 pixels along axis 1, 9 of")
+def scale_of_other_sides(e: Edit) -> None:
+    scale = int.from_bytes(struct.pack("<d", 1.6), "little")
+    e.integer(e.step(OpCode.UPSAMPLE_NEAREST2D_FWD, Phase.TRAIN), "scale_h", scale)
+
+
+@case(enlarged, "x 'x' has 384 B, needs 672 B", "conv_transpose2d_fwd.x")
+def stride_of_a_transposed_convolution(e: Edit) -> None:
+    e.integer(e.step(OpCode.CONV_TRANSPOSE2D_FWD, Phase.TRAIN), "stride_h", 1)
 
 
 # Values that are not there, or not any more.

@@ -246,6 +246,7 @@ _LOSSES = {
         target_shape=(12,),
         loss=lambda: nn.CrossEntropyLoss(probabilities=True),
         targets=softmax,
+        frozen=("0.bias",),
     ),
     "bce": regression(lambda: nn.BCEWithLogitsLoss(), targets=unit),
     "bce_weighted": regression(lambda: nn.BCEWithLogitsLoss(pos_weight=_WEIGHTS), targets=unit),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from armtrain import nn
+from armtrain.nn.functional import adaptive_avg_pool2d, cat, interpolate
 from tests.ops.case import CLASSES, Case
 
 __all__ = ["IMAGES", "image"]
@@ -32,6 +33,28 @@ def sequence(features: int, layers: Callable[[], list[Any]]) -> Case:
         return nn.Sequential(nn.Conv1d(2, 4, 1), nn.Tanh(), *layers(), *head)
 
     return Case(build, (2, 7))
+
+
+class Views(nn.Module):
+    """A weight that a convolution and a transposed one share, twice; layers on parts of images."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(2, 4, 3, stride=2, bias=False)
+        self.back = nn.ConvTranspose2d(4, 2, 3, stride=2)
+        self.back.weight = self.conv.weight
+        self.last = nn.Linear(85, CLASSES)
+
+    def forward(self, x: Any) -> Any:
+        """Return logits."""
+        y = self.conv(x).tanh()
+        left, right = self.back(y[..., :2]).tanh(), self.back(y[..., 1:])
+        parts = [
+            interpolate(left.permute(0, 1, 3, 2), (3, 4), mode="bilinear"),
+            adaptive_avg_pool2d(right[:, :, ::2], (2, 3)),
+            interpolate(right[:, :1], scale_factor=1.5),
+        ]
+        return self.last(cat([part.flatten(1) for part in parts], 1))
 
 
 IMAGES = {
@@ -81,5 +104,6 @@ IMAGES = {
     "bilinear_aligned": image(
         4 * 45, lambda: [nn.Upsample((9, 5), mode="bilinear", align_corners=True)]
     ),
+    "views_of_images": Case(Views, (2, 6, 7)),
     "linear1d": sequence(40, lambda: [nn.Upsample(10, mode="linear")]),
 }
