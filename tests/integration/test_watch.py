@@ -103,6 +103,53 @@ def test_what_cannot_be_watched_is_refused(
         at.Trainer("m.plan").fit(DATA, 1, progress=False, **options)
 
 
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (
+            ["--monitor", "val_loss", "--validation", HELD],
+            2,
+            "--monitor needs --early-stopping, --keep-best or",
+        ),
+        (["--monitor", "val_loss", "--early-stopping", "1"], 2, "val_loss needs --validation SPEC"),
+        (["--monitor", "loss", "--keep-best", "b"], 2, "train_loss, val_loss or val_accuracy, got"),
+        (["--monitor=", "--keep-best", "b"], 2, "--monitor needs a value"),
+        (["--early-stopping", "0"], 2, "--early-stopping needs a whole number of at least 1"),
+        (["--early-stopping", "1.5"], 2, "--early-stopping needs a whole number of at least 1"),
+        (["--early-stopping"], 2, "--early-stopping needs a whole number of at least 1"),
+        (["--keep-best"], 2, "--keep-best needs a value"),
+        (["--keep-best", "./m.plan"], 2, "are one file"),
+        (["--keep-best", "s", "--save", "s"], 2, "are one file"),
+        (["--keep-best", "no/b"], 4, "into the directory no/: No such file"),
+    ],
+)
+def test_armtrain_run_refuses(args: list[str], code: int, message: str, work: Path) -> None:
+    before = (work / "m.plan").read_bytes()
+    command = [str(RUN), "m.plan", "--data", DATA, "--epochs", "1", *args]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "epoch 1/1" not in done.stdout
+    assert os.listdir(work) == ["m.plan"]
+    assert (work / "m.plan").read_bytes() == before
+
+
+def test_an_accuracy_of_numbers_cannot_be_watched(work: Path) -> None:
+    net = nn.Linear(4, 1)
+    options: dict[str, Any] = {"optimizer": optim.SGD(lr=0.1), "loss": nn.MSELoss()}
+    at.plan(net, input_shape=(4,), batch_size=4, **options).save("m.plan")
+    command = [str(RUN), "m.plan", "--data", DATA, "--validation", HELD, "--epochs", "1"]
+    command += ["--early-stopping", "1", "--monitor", "val_accuracy"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "this plan's targets are numbers: use val_loss" in done.stderr
+    with pytest.raises(ArgumentError, match="targets are numbers: use 'val_loss'"):
+        at.Trainer("m.plan").fit(
+            DATA, 1, validation=HELD, early_stopping=1, monitor="val_accuracy", progress=False
+        )
+
+
 @pytest.mark.parametrize("how", ["schedule", "data"])
 def test_another_schedule_or_other_data_are_told_at_a_resume(
     how: str, work: Path, capsys: pytest.CaptureFixture[str]
