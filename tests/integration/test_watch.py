@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import armtrain as at
@@ -148,6 +149,21 @@ def test_an_accuracy_of_numbers_cannot_be_watched(work: Path) -> None:
         at.Trainer("m.plan").fit(
             DATA, 1, validation=HELD, early_stopping=1, monitor="val_accuracy", progress=False
         )
+
+
+@pytest.mark.parametrize("monitor", ["val_loss", "val_accuracy"])
+def test_labels_that_are_all_ignored_measure_nothing(monitor: str, work: Path) -> None:
+    options: dict[str, Any] = {"optimizer": optim.SGD(lr=0.1)}
+    options["loss"] = nn.CrossEntropyLoss(ignore_index=2)
+    at.plan(nn.Linear(4, 3), input_shape=(4,), batch_size=4, **options).save("m.plan")
+    np.savez("v.npz", x=np.ones((6, 4), np.float32), y=np.full(6, 2))
+    history = fit(4, "p", monitor=monitor, early_stopping=1, validation="npz:v.npz")
+    summary = run(4, "--monitor", monitor, "--early-stopping", "1", "--validation", "npz:v.npz")
+    assert (len(history), history.best_epoch, history.stopped_early) == (4, None, False)
+    assert [summary[n] for n in ("epochs", "best_epoch", "stopped_early")] == [4, None, False]
+    assert not Path("p.best").exists()
+    assert not Path("r.best").exists()
+    assert last("p") == last("r")
 
 
 @pytest.mark.parametrize("how", ["schedule", "data"])
