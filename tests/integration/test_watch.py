@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import zlib
@@ -37,7 +38,8 @@ def fit(epochs: int, name: str, **options: Any) -> at.History:
     """Train with a new trainer; checkpoints and best weights are called after `name`."""
     given = {"checkpoint": name, "keep_best": f"{name}.best", "validation": HELD} | options
     trainer = at.Trainer("m.plan")
-    return trainer.fit(DATA, epochs, resume=True, schedule=PLATEAU, progress=False, **given)
+    given = {"progress": False, "schedule": PLATEAU} | given
+    return trainer.fit(DATA, epochs, resume=True, **given)
 
 
 def run(epochs: int, *extra: str) -> dict[str, Any]:
@@ -149,6 +151,24 @@ def test_an_accuracy_of_numbers_cannot_be_watched(work: Path) -> None:
         at.Trainer("m.plan").fit(
             DATA, 1, validation=HELD, early_stopping=1, monitor="val_accuracy", progress=False
         )
+
+
+def test_best_weights_that_are_gone_at_a_resume_are_looked_for_anew(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "p.best is missing: the best weights are looked for from epoch 5 on"
+    fit(4, "p")
+    Path("p.best").unlink()
+    shutil.copytree("p", "r")
+    history = fit(6, "p", progress=None)
+    assert note in capsys.readouterr().out
+    assert history.best_epoch in (5, 6)
+    args = [str(RUN), "m.plan", "--data", DATA, "--validation", HELD, "--epochs", "6", "--resume"]
+    args += ["--schedule", PLATEAU, "--checkpoint", "r", "--keep-best", "r.best"]
+    done = subprocess.run(args, check=True, capture_output=True, text=True, timeout=60)
+    assert note.replace("p.best", "r.best") in done.stdout
+    assert Path("r.best").read_bytes() == Path("p.best").read_bytes()
+    assert last("r") == last("p")
 
 
 @pytest.mark.parametrize("monitor", ["val_loss", "val_accuracy"])
