@@ -30,11 +30,18 @@ from tests.golden.activations import (  # noqa: E402
 from tests.golden.layer_cases import BATCH, LAYERS, LayerCase, numbers, upstream  # noqa: E402
 from tests.golden.loss_cases import BATCHES, LOSSES, LossCase, outputs, targets  # noqa: E402
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
-from tests.golden.schedules import LEARNING_RATE, SCHEDULES, TIMES  # noqa: E402
+from tests.golden.schedules import (  # noqa: E402
+    LEARNING_RATE,
+    MEASURED,
+    PLATEAUS,
+    SCHEDULES,
+    TIMES,
+)
 
 STORED = ROOT / "tests" / "golden" / "losses.json"
 DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
+PLATEAU_FACTORS = STORED.with_name("plateaus.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
 STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
@@ -73,6 +80,19 @@ def factors(name: str, options: dict[str, Any]) -> list[float]:
         result.append(optimizer.param_groups[0]["lr"] / LEARNING_RATE)
         optimizer.step()
         schedule.step()
+    return result
+
+
+def plateau(what: str, options: dict[str, Any]) -> list[float]:
+    """Return the learning rates after each measured value divided by the first one."""
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], LEARNING_RATE)
+    mode = "max" if what == "accuracy" else "min"
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, mode, eps=0.0, **options)
+    result = []
+    for value in MEASURED[what]:
+        optimizer.step()
+        schedule.step(value)
+        result.append(optimizer.param_groups[0]["lr"] / LEARNING_RATE)
     return result
 
 
@@ -175,6 +195,8 @@ def main(argv: list[str]) -> int:
         DISTANCES.write_text(json.dumps(distances, indent=1) + "\n")
         schedules = {text: factors(*made) for text, made in SCHEDULES.items()}
         SCHEDULE_FACTORS.write_text(json.dumps(schedules, indent=1) + "\n")
+        plateaus = {w: {t: plateau(w, o) for t, o in PLATEAUS.items()} for w in MEASURED}
+        PLATEAU_FACTORS.write_text(json.dumps(plateaus) + "\n")
         STORED_VALUES.write_text(json.dumps(found_values) + "\n")
         STORED_ACTIVATIONS.write_text(lines(activations))
         STORED_LAYERS.write_text(lines(layers))

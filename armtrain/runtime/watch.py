@@ -40,12 +40,22 @@ class WatchOptions:
         File for the weights of the best epoch.
     plateau : LRScheduler, optional
         The schedule that follows the values.
+    labels : bool
+        Targets are labels, of which validation data may have none that counts.
     """
 
     quantity: str
     patience: int = 0
     keep_best: str | None = None
     plateau: LRScheduler | None = None
+    labels: bool = False
+
+    def value(self, record: EpochRecord) -> float | None:
+        """Return what an epoch measured, None for nothing: all labels are the ignored one."""
+        if self.quantity.startswith("val_") and self.labels and record.val_accuracy is None:
+            return None
+        value: float | None = getattr(record, self.quantity)
+        return value
 
 
 class Watch:
@@ -88,12 +98,13 @@ class Watch:
     def take(self, record: EpochRecord) -> None:
         """Compare a complete epoch's value; keep its weights if it is the best."""
         options = self._options
-        if options is None:
+        value = None if options is None else options.value(record)
+        if options is None or value is None:
             return
         memory, better = engine_module().monitor_epoch(
             self._engine.get_monitor(),
             _QUANTITIES[options.quantity],
-            getattr(record, options.quantity),
+            value,
             record.epoch,
             None if options.plateau is None else options.plateau.values(),
         )

@@ -109,7 +109,8 @@ size_t run_record_json(const run_record *r, char *line, size_t line_bytes) {
 }
 
 void run_report(const run_options *options, uint64_t epochs, const run_record *r) {
-    char line[LINE_MAX_BYTES], loss[48] = "", accuracy[48] = "";
+    enum { DECIMAL_BYTES = 340 }; /* of any double */
+    char line[LINE_MAX_BYTES], loss[DECIMAL_BYTES] = "", accuracy[48] = "";
     if (r->validated) {
         snprintf(loss, sizeof loss, "  val loss %.4f", r->val_loss);
     }

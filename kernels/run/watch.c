@@ -75,7 +75,10 @@ art_status run_watch_epoch(run_loop *l, art_error *err) {
         [ART_MONITOR_VAL_ACCURACY] = r->val_accuracy,
     };
     art_monitor m;
-    if (l->quantity == ART_MONITOR_NOTHING) {
+    /* Of labels that are all ignored nothing is measured. */
+    bool ignored =
+        quantities[l->quantity].validation && l->info.target_is_label && !r->has_accuracy;
+    if (l->quantity == ART_MONITOR_NOTHING || ignored) {
         return ART_OK;
     }
     art_engine_get_monitor(l->engine, &m);

@@ -120,6 +120,7 @@ static inline art_engine *cnn_engine(uint64_t seed, uint32_t threads, uint32_t b
 static inline uint32_t digest(const art_engine *engine) {
     static unsigned char data[FILE_MOST];
     uint32_t crc = art_crc32(0, &engine->state, sizeof engine->state);
+    crc = art_crc32(crc, &engine->monitor, sizeof engine->monitor);
     for (uint32_t i = 0; i < art_engine_tensors(engine); i++) {
         const art_plan_tensor *t = art_engine_tensor(engine, i);
         if (art_role_is_kept(t->role)) {
@@ -130,7 +131,7 @@ static inline uint32_t digest(const art_engine *engine) {
     return crc;
 }
 
-/* Give every kept element another value and the state other numbers. */
+/* Give every kept element another value, and state and monitor other numbers. */
 static inline void scramble(art_engine *engine, uint32_t salt) {
     for (uint32_t i = 0; i < art_engine_tensors(engine); i++) {
         if (!art_role_is_kept(art_engine_tensor(engine, i)->role)) {
@@ -149,6 +150,17 @@ static inline void scramble(art_engine *engine, uint32_t salt) {
                                     .loss_sum = 0.1 + salt,
                                     .learning_rate_scale = 0.5,
                                     .n_train = 77};
+    engine->monitor = (art_monitor){.quantity = 2,
+                                    .plateau_quantity = 3,
+                                    .plateau_bad = salt,
+                                    .plateau_cooldown = 4,
+                                    .epoch = 2 + salt,
+                                    .best_epoch = 1,
+                                    .best = 0.25 + salt,
+                                    .plateau_best = 0.75,
+                                    .plateau_scale = 0.5,
+                                    .schedule_crc32 = 0xABCD + salt,
+                                    .data_crc32 = 0xDCBA};
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* Checkpoints whose checksum is right but whose state no run could have: each is skipped with the
  * field and its value, an older one is loaded, and nothing of it reaches the engine. */
 #include "engine/checkpoint.h"
+#include "engine/monitor.h"
 #include "storage.h"
 
 static char note[4096];
@@ -16,6 +17,24 @@ static void patch(const char *path, size_t offset, const void *value, size_t n) 
 }
 
 #define STATE(field) (offsetof(art_ckpt_header, state) + offsetof(art_run_state, field))
+#define MONITOR(field)                                                                             \
+    offsetof(art_ckpt_header, monitor) + offsetof(art_monitor, field),                             \
+        sizeof((art_monitor *)NULL)->field
+
+/* The newest checkpoint with these bytes is skipped, the older one with `old` loaded. */
+static void expect_skipped(art_engine *a, uint32_t old, size_t offset, const void *value, size_t n,
+                           const char *said) {
+    art_error err;
+    scramble(a, 1);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("s"), 2, &err), ART_OK, err, "");
+    patch(in_dir("s/step-000000001001.ckpt"), offset, value, n);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("s"), note, sizeof note, &err), ART_OK, err, "");
+    EXPECT(digest(a) == old);
+    if (strstr(note, said) == NULL) {
+        printf("not '%s' but: %s\n", said, note);
+        EXPECT(false);
+    }
+}
 
 static void skip_senseless(void) {
     static const uint64_t huge = UINT64_MAX, most = ART_CKPT_MOST_STEPS, other = 1002;
@@ -45,17 +64,89 @@ static void skip_senseless(void) {
     EXPECT_STATUS(art_checkpoint_save(a, in_dir("s"), 2, &err), ART_OK, err, "");
     uint32_t old = digest(a);
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        scramble(a, 1);
-        EXPECT_STATUS(art_checkpoint_save(a, in_dir("s"), 2, &err), ART_OK, err, "");
-        patch(in_dir("s/step-000000001001.ckpt"), bad[i].offset, bad[i].value, 8);
-        EXPECT_STATUS(art_checkpoint_load(a, in_dir("s"), note, sizeof note, &err), ART_OK, err,
-                      "");
-        EXPECT(digest(a) == old);
-        if (strstr(note, bad[i].said) == NULL) {
-            printf("not '%s' but: %s\n", bad[i].said, note);
-            EXPECT(false);
-        }
+        expect_skipped(a, old, bad[i].offset, bad[i].value, 8, bad[i].said);
     }
+    art_engine_close(a);
+}
+
+/* What a run remembers of its measured epochs. The file's run has 3 epochs, its best is the 1st. */
+static void skip_senseless_monitor(void) {
+    static const uint32_t unknown = 4, many = 1u << 31;
+    static const uint64_t to_come = 4, none = 0;
+    static const double nan_ = 0.0 / 0.0, infinite = 1.0 / 0.0, minus = -0.5, above = 1.0 + 0x1p-52;
+    static const struct bad {
+        size_t offset, n;
+        const void *value;
+        const char *field;
+    } bad[] = {
+        {MONITOR(quantity), &unknown, "quantity"},
+        {MONITOR(plateau_quantity), &unknown, "plateau_quantity"},
+        {MONITOR(plateau_bad), &many, "plateau_bad"},
+        {MONITOR(plateau_cooldown), &many, "plateau_cooldown"},
+        {MONITOR(epoch), &to_come, "epoch"},
+        {MONITOR(epoch), &none, "best_epoch"},
+        {MONITOR(best_epoch), &to_come, "best_epoch"},
+        {MONITOR(best), &nan_, "best"},
+        {MONITOR(plateau_best), &infinite, "plateau_best"},
+        {MONITOR(plateau_scale), &nan_, "plateau_scale"},
+        {MONITOR(plateau_scale), &minus, "plateau_scale"},
+        {MONITOR(plateau_scale), &above, "plateau_scale"},
+    };
+    char said[80];
+    art_error err;
+    art_engine *a = cnn_engine(1, 1, 4);
+    scramble(a, 0);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("s"), 2, &err), ART_OK, err, "");
+    uint32_t old = digest(a);
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        snprintf(said, sizeof said, "the %s of its measured epochs is none", bad[i].field);
+        expect_skipped(a, old, bad[i].offset, bad[i].value, bad[i].n, said);
+    }
+    art_engine_close(a);
+}
+
+/* Version 1.0 ends before the monitor: it is read as that of a new run. */
+static void load_version_1_0(void) {
+    enum { LESS = sizeof(art_ckpt_header) - ART_CKPT_HEADER_1_0 };
+    static bytes file;
+    art_ckpt_header header;
+    art_error err;
+    art_engine *a = cnn_engine(1, 1, 4);
+    const char *path = in_dir("v/step-000000001000.ckpt");
+    scramble(a, 0);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("v"), 2, &err), ART_OK, err, "");
+    read_file(path, &file);
+    memcpy(&header, file.data, sizeof header);
+    header.version_minor = 0;
+    header.header_bytes = ART_CKPT_HEADER_1_0;
+    header.file_bytes -= LESS;
+    memmove(file.data + ART_CKPT_HEADER_1_0, file.data + sizeof header, file.n - sizeof header);
+    memcpy(file.data, &header, ART_CKPT_HEADER_1_0);
+    for (size_t at = ART_CKPT_HEADER_1_0, end = at + header.directory_bytes; at < end;) {
+        art_ckpt_record record;
+        memcpy(&record, file.data + at, sizeof record);
+        record.offset -= LESS;
+        memcpy(file.data + at, &record, sizeof record);
+        at += sizeof record + art_ckpt_padded(record.name_bytes);
+    }
+    write_bytes(path, file.data, file.n - LESS);
+    patch(path, 0, file.data, 1);
+    a->monitor = art_monitor_fresh();
+    uint32_t fresh = digest(a);
+    scramble(a, 1);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("v"), note, sizeof note, &err), ART_OK, err, "");
+    EXPECT(digest(a) == fresh);
+    /* With the header's bytes of 1.1, and a higher version than is known. */
+    static const uint32_t longer = sizeof header;
+    static const uint16_t higher = ART_CKPT_VERSION_MINOR + 1;
+    patch(path, offsetof(art_ckpt_header, header_bytes), &longer, sizeof longer);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("v"), note, sizeof note, &err), ART_NO_CHECKPOINT,
+                  err, "1 damaged");
+    patch(path, offsetof(art_ckpt_header, version_minor), &higher, sizeof higher);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("v"), note, sizeof note, &err), ART_NO_CHECKPOINT,
+                  err, "1 damaged");
+    EXPECT(strstr(note, "format version 1.2, this armtrain reads 1.1") != NULL);
+    EXPECT(digest(a) == fresh);
     art_engine_close(a);
 }
 
@@ -96,6 +187,8 @@ static void print_level(void) {
 int main(void) {
     storage_start();
     skip_senseless();
+    skip_senseless_monitor();
+    load_version_1_0();
     skip_what_is_not_finite();
     print_level();
     storage_end();

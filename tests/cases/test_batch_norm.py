@@ -1,4 +1,4 @@
-"""Batch normalisation: which statistics are used, and what moves them."""
+"""Batch normalisation: which statistics are used, and what moves them. Cases NUM-04 and NUM-05."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""The schedules whose factors `make golden` stores from PyTorch."""
+"""The schedules whose factors `make golden` stores from PyTorch, and values that one follows."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["LEARNING_RATE", "SCHEDULES", "TIMES"]
+__all__ = ["LEARNING_RATE", "MEASURED", "PLATEAUS", "SCHEDULES", "TIMES"]
 
 LEARNING_RATE, TIMES = 0.5, 29
 
@@ -35,4 +35,36 @@ SCHEDULES: dict[str, tuple[str, dict[str, Any]]] = {
             **{"total_steps": 31, "pct_start": 0.1, "div_factor": 10, "final_div_factor": 100},
         },
     ),
+}
+
+# What ReduceLROnPlateau follows: with a share of 1/16 or 1/8 better than the best and exactly that,
+# equal values, worse ones, 0 and negative ones.
+MEASURED: dict[str, list[float]] = {
+    "loss": [
+        *(2.0, 1.875, 1.75, 1.75, 1.7, 1.8, 1.5, 1.5, 1.5, 1.5, 1.40625, 1.3, 1.29, 1.28, 1.27),
+        *(1.26, 1.0, 3.0, 2.0, 1.0, 0.9999, 0.9998, 0.25, 0.25, 0.3, 0.26, 0.0, 0.0, 0.0, 0.1),
+        *(-1.0, -1.0, -0.95, -0.5, -2.0, -2.1, -2.0, -1.9, -1.8, -1.7, -1.6, -1.5, -1.4, -1.3),
+    ],
+    "accuracy": [
+        *(0.0, 0.0, 0.1, 0.1, 0.25, 0.265625, 0.27, 0.28125, 0.3, 0.31, 0.32, 0.5, 0.5, 0.5, 0.53),
+        *(0.5625, 0.5, 0.4, 0.5626, 0.5, 0.6, 0.7, 0.7, 0.7, 0.7, 0.7, 0.71, 0.8, 0.9, 1.0, 1.0),
+        *(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0),
+    ],
+}
+
+# Text -> torch's arguments; `eps`, below which torch leaves a rate alone, is absent here.
+PLATEAUS: dict[str, dict[str, Any]] = {
+    "plateau": {},
+    "plateau:patience=0": {"patience": 0},
+    "plateau:factor=0.5,patience=1,cooldown=2": {"factor": 0.5, "patience": 1, "cooldown": 2},
+    "plateau:factor=0.75,patience=0,threshold=0.0625,min_factor=0.25": {
+        **{"factor": 0.75, "patience": 0, "threshold": 0.0625, "min_lr": 0.25 * LEARNING_RATE},
+    },
+    "plateau:factor=0,patience=2,threshold=0,cooldown=1,min_factor=0.01": {
+        **{"factor": 0.0, "patience": 2, "threshold": 0.0, "cooldown": 1},
+        "min_lr": 0.01 * LEARNING_RATE,
+    },
+    "plateau:factor=0.9,patience=3,threshold=0.125": {
+        **{"factor": 0.9, "patience": 3, "threshold": 0.125},
+    },
 }

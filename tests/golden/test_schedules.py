@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from armtrain.optim.lr_scheduler import parse_schedule
-from tests.golden.schedules import SCHEDULES, TIMES
+from tests.golden.schedules import MEASURED, PLATEAUS, SCHEDULES, TIMES
 
 STORED = json.loads((Path(__file__).parent / "schedules.json").read_text())
+STORED_PLATEAUS = json.loads((Path(__file__).parent / "plateaus.json").read_text())
 # Recursions of torch and closed forms here: a rounding or a few for each time.
 TOLERANCE = 8 * TIMES * 2.0**-53
 
@@ -43,3 +44,15 @@ def test_the_last_factor_stays(text: str, last: float) -> None:
 
 def test_a_cycle_without_a_way_up_starts_at_its_top() -> None:
     assert factors("one_cycle:total_steps=10,pct_start=0.1", 1) == [1.0]
+
+
+@pytest.mark.parametrize(("what", "quantity"), [("loss", 2), ("accuracy", 3)])
+@pytest.mark.parametrize("text", PLATEAUS)
+def test_a_plateau_is_torchs(text: str, what: str, quantity: int) -> None:
+    engine = pytest.importorskip("armtrain._engine", reason="the engine is not built")
+    (part,) = parse_schedule(text)
+    memory, found = engine.new_monitor(), []
+    for epoch, value in enumerate(MEASURED[what], 1):
+        memory, _ = engine.monitor_epoch(memory, quantity, value, epoch, part.values())
+        found.append(memory["plateau_scale"])
+    np.testing.assert_allclose(found, STORED_PLATEAUS[what][text], rtol=TOLERANCE, atol=0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -135,3 +137,23 @@ def test_both_front_ends_say_the_same(
         assert done.returncode == 1
         assert done.stderr.splitlines()[-1] == f"armtrain-run: {said}"
         assert f"bad.npz:x: row {ROW} (counted from 0) is not finite at element {ELEMENT}" in said
+
+
+def test_a_huge_validation_loss_is_shown_whole(tmp_path: Path) -> None:
+    plan = at.plan(
+        nn.Linear(3, 1),
+        input_shape=(3,),
+        batch_size=4,
+        loss=nn.MSELoss(),
+        optimizer=optim.SGD(lr=0.1),
+    )
+    plan.save(tmp_path / "m.plan")
+    x, y = np.random.default_rng(0).random((8, 3)), np.zeros((8, 1))
+    np.savez(tmp_path / "t.npz", x=x, y=y)
+    np.savez(tmp_path / "v.npz", x=x * 1e30, y=y)
+    args = [str(RUN), "m.plan", "--data", "npz:t.npz", "--validation", "npz:v.npz", "--epochs", "1"]
+    done = subprocess.run(
+        [*args, "--log", "log"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    (loss,) = re.findall(r"val loss (\S+)", done.stdout)
+    assert float(loss) == json.loads((tmp_path / "log").read_text())["val_loss"] > 1e50

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import struct
 import subprocess
 import zlib
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import armtrain as at
@@ -36,7 +38,8 @@ def fit(epochs: int, name: str, **options: Any) -> at.History:
     """Train with a new trainer; checkpoints and best weights are called after `name`."""
     given = {"checkpoint": name, "keep_best": f"{name}.best", "validation": HELD} | options
     trainer = at.Trainer("m.plan")
-    return trainer.fit(DATA, epochs, resume=True, schedule=PLATEAU, progress=False, **given)
+    given = {"progress": False, "schedule": PLATEAU} | given
+    return trainer.fit(DATA, epochs, resume=True, **given)
 
 
 def run(epochs: int, *extra: str) -> dict[str, Any]:
@@ -101,6 +104,86 @@ def test_what_cannot_be_watched_is_refused(
 ) -> None:
     with pytest.raises(ArgumentError, match=message):
         at.Trainer("m.plan").fit(DATA, 1, progress=False, **options)
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (
+            ["--monitor", "val_loss", "--validation", HELD],
+            2,
+            "--monitor needs --early-stopping, --keep-best or",
+        ),
+        (["--monitor", "val_loss", "--early-stopping", "1"], 2, "val_loss needs --validation SPEC"),
+        (["--monitor", "loss", "--keep-best", "b"], 2, "train_loss, val_loss or val_accuracy, got"),
+        (["--monitor=", "--keep-best", "b"], 2, "--monitor needs a value"),
+        (["--early-stopping", "0"], 2, "--early-stopping needs a whole number of at least 1"),
+        (["--early-stopping", "1.5"], 2, "--early-stopping needs a whole number of at least 1"),
+        (["--early-stopping"], 2, "--early-stopping needs a whole number of at least 1"),
+        (["--keep-best"], 2, "--keep-best needs a value"),
+        (["--keep-best", "./m.plan"], 2, "are one file"),
+        (["--keep-best", "s", "--save", "s"], 2, "are one file"),
+        (["--keep-best", "no/b"], 4, "into the directory no/: No such file"),
+    ],
+)
+def test_armtrain_run_refuses(args: list[str], code: int, message: str, work: Path) -> None:
+    before = (work / "m.plan").read_bytes()
+    command = [str(RUN), "m.plan", "--data", DATA, "--epochs", "1", *args]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "epoch 1/1" not in done.stdout
+    assert os.listdir(work) == ["m.plan"]
+    assert (work / "m.plan").read_bytes() == before
+
+
+def test_an_accuracy_of_numbers_cannot_be_watched(work: Path) -> None:
+    net = nn.Linear(4, 1)
+    options: dict[str, Any] = {"optimizer": optim.SGD(lr=0.1), "loss": nn.MSELoss()}
+    at.plan(net, input_shape=(4,), batch_size=4, **options).save("m.plan")
+    command = [str(RUN), "m.plan", "--data", DATA, "--validation", HELD, "--epochs", "1"]
+    command += ["--early-stopping", "1", "--monitor", "val_accuracy"]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "this plan's targets are numbers: use val_loss" in done.stderr
+    with pytest.raises(ArgumentError, match="targets are numbers: use 'val_loss'"):
+        at.Trainer("m.plan").fit(
+            DATA, 1, validation=HELD, early_stopping=1, monitor="val_accuracy", progress=False
+        )
+
+
+def test_best_weights_that_are_gone_at_a_resume_are_looked_for_anew(
+    work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    note = "p.best is missing: the best weights are looked for from epoch 5 on"
+    fit(4, "p")
+    Path("p.best").unlink()
+    shutil.copytree("p", "r")
+    history = fit(6, "p", progress=None)
+    assert note in capsys.readouterr().out
+    assert history.best_epoch in (5, 6)
+    args = [str(RUN), "m.plan", "--data", DATA, "--validation", HELD, "--epochs", "6", "--resume"]
+    args += ["--schedule", PLATEAU, "--checkpoint", "r", "--keep-best", "r.best"]
+    done = subprocess.run(args, check=True, capture_output=True, text=True, timeout=60)
+    assert note.replace("p.best", "r.best") in done.stdout
+    assert Path("r.best").read_bytes() == Path("p.best").read_bytes()
+    assert last("r") == last("p")
+
+
+@pytest.mark.parametrize("monitor", ["val_loss", "val_accuracy"])
+def test_labels_that_are_all_ignored_measure_nothing(monitor: str, work: Path) -> None:
+    options: dict[str, Any] = {"optimizer": optim.SGD(lr=0.1)}
+    options["loss"] = nn.CrossEntropyLoss(ignore_index=2)
+    at.plan(nn.Linear(4, 3), input_shape=(4,), batch_size=4, **options).save("m.plan")
+    np.savez("v.npz", x=np.ones((6, 4), np.float32), y=np.full(6, 2))
+    history = fit(4, "p", monitor=monitor, early_stopping=1, validation="npz:v.npz")
+    summary = run(4, "--monitor", monitor, "--early-stopping", "1", "--validation", "npz:v.npz")
+    assert (len(history), history.best_epoch, history.stopped_early) == (4, None, False)
+    assert [summary[n] for n in ("epochs", "best_epoch", "stopped_early")] == [4, None, False]
+    assert not Path("p.best").exists()
+    assert not Path("r.best").exists()
+    assert last("p") == last("r")
 
 
 @pytest.mark.parametrize("how", ["schedule", "data"])
