@@ -161,8 +161,9 @@ format: $(VENV)/.stamp-dev ## rewrite the sources in the house style
 types: $(VENV)/.stamp-dev ## mypy --strict
 	$(VENV_PYTHON) -m mypy --strict $(TYPED_SOURCES)
 
-generated: $(VENV)/.stamp-build ## are the generated C headers up to date?
+generated: $(VENV)/.stamp-ext ## are the generated C headers and docs/operations.md up to date?
 	$(VENV_PYTHON) scripts/gen_c_headers.py --check
+	CC="$(CC)" $(VENV_PYTHON) -m scripts.gen_op_docs --check
 
 asan: check-host-c ## the C tests under the address and undefined-behaviour sanitizers
 	$(MAKE) $(ASAN) run-c-tests

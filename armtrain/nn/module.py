@@ -105,12 +105,7 @@ class Module:
         """Trace `forward` on symbolic tensors."""
         inputs = [a for a in (*args, *kwargs.values()) if isinstance(a, Tensor)]
         if not inputs:
-            given = ", ".join(type(a).__name__ for a in args) or "nothing"
-            raise ShapeError(
-                f"{type(self).__name__} was called with {given}: layers hold no data and only "
-                "take part in tracing; make a plan with armtrain.plan and train it with "
-                "armtrain.Trainer"
-            )
+            raise ShapeError(f"{type(self).__name__} was called with {_no_tensors(args)}")
         with inputs[0].recorder.inside(self):
             return self.forward(*args, **kwargs)
 
@@ -222,3 +217,18 @@ def _registry_of(value: object) -> str | None:
 def _join(prefix: str, name: str) -> str:
     """Return 'prefix.name', or 'name' without a prefix."""
     return f"{prefix}.{name}" if prefix else name
+
+
+def _no_tensors(args: tuple[Any, ...]) -> str:
+    """Say what a call without a tensor was given and what would work."""
+    for given in args:
+        if isinstance(given, tuple | list) and any(isinstance(a, Tensor | tuple) for a in given):
+            return (
+                f"a {type(given).__name__} of {len(given)} values, and takes tensors: choose one "
+                "in forward(), as in `output, h_n = self.gru(x)` and `self.fc(h_n[-1])`"
+            )
+    given = ", ".join(type(a).__name__ for a in args) or "nothing"
+    return (
+        f"{given}: layers hold no data and only take part in tracing; make a plan with "
+        "armtrain.plan and train it with armtrain.Trainer"
+    )

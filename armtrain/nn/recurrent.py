@@ -72,6 +72,20 @@ class _Recurrent(Module):
         """Return what one step computes."""
         raise NotImplementedError
 
+    def extra_repr(self) -> str:
+        """Return the arguments, those that are torch's defaults left out."""
+        rest = {
+            "num_layers": 1,
+            "nonlinearity": "tanh",
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+        }
+        given = {name: getattr(self, name, default) for name, default in rest.items()}
+        named = [f"{name}={value!r}" for name, value in given.items() if value != rest[name]]
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *named])
+
     def _suffixes(self, layer: int) -> list[str]:
         """Return what torch appends to the names of a layer's parameters, per direction."""
         return [f"_l{layer}", f"_l{layer}_reverse"][: 1 + self.bidirectional]

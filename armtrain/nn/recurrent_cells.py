@@ -213,6 +213,10 @@ class RNNCell(_Cell):
         """Return what the cell computes."""
         return PLAIN[self.nonlinearity]
 
+    def extra_repr(self) -> str:
+        """Return the arguments."""
+        return f"{super().extra_repr()}, nonlinearity={self.nonlinearity!r}"
+
 
 class LSTMCell(_Cell):
     """One step of `LSTM`: from x and (h, c) to (h', c').

@@ -174,8 +174,9 @@ def test_public_names_have_docstrings() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_generated_headers_are_fresh() -> None:
-    command = [sys.executable, "scripts/gen_c_headers.py", "--check"]
+@pytest.mark.parametrize("script", ["gen_c_headers", "gen_op_docs"])
+def test_generated_files_are_fresh(script: str) -> None:
+    command = [sys.executable, "-m", f"scripts.{script}", "--check"]
     done = subprocess.run(command, cwd=sources.ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

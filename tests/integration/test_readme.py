@@ -13,9 +13,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def blocks(language: str) -> list[str]:
+def blocks(language: str, document: str = "README.md") -> list[str]:
     """Return the fenced code blocks of one language."""
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = (ROOT / document).read_text(encoding="utf-8")
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
@@ -41,3 +41,16 @@ def test_quick_start_runs_as_printed(tmp_path: Path, environment: dict[str, str]
         assert done.returncode == 0, done.stdout + done.stderr
     for name in ("small.safetensors", "digits.html", "digits-run"):
         assert (tmp_path / name).exists(), name
+
+
+def test_recurrent_example_runs_as_printed(tmp_path: Path, environment: dict[str, str]) -> None:
+    (python,) = blocks("python", "docs/recurrent.md")
+    done = subprocess.run(
+        [sys.executable, "-c", python],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -17,15 +17,9 @@ from armtrain.ir.catalogue import (
 )
 from armtrain.ir.op_codes import Row
 
-__all__ = ["ROWS"]
+__all__ = ["FAMILIES", "ROWS"]
 
-ROWS: tuple[Row, ...] = (
-    *layers.ROWS,
-    *losses.ROWS,
-    *training.ROWS,
-    *activations.ROWS,
-    *movement.ROWS,
-    *arithmetic.ROWS,
-    *norms.ROWS,
-    *images.ROWS,
-)
+FAMILIES = (layers, losses, training, activations, movement, arithmetic, norms, images)
+"""The modules, in the order of the page that is made of them."""
+
+ROWS: tuple[Row, ...] = tuple(row for family in FAMILIES for row in family.ROWS)

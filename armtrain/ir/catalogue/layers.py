@@ -1,4 +1,4 @@
-"""Layers: products, windows, normalisation, what moves values."""
+"""Products, windows, normalisation over batches, rectifiers, softmax, and what images need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses."""
+"""Losses, with their gradient in a training step, alone in an evaluation."""
 
 from __future__ import annotations
 

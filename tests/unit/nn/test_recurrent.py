@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,12 +99,24 @@ class Called(nn.Module):
         (nn.GRU(4, 3, batch_first=True), lambda layer, x: layer(x, x[:, 0]), "1 tensors of shape"),
         (nn.LSTM(4, 3, batch_first=True), lambda layer, x: layer(x, x[:, 0]), "a pair"),
         (nn.LSTMCell(4, 3), lambda layer, x: layer(x), "a step takes"),
+        (nn.GRU(4, 3, batch_first=True), lambda layer, x: nn.ReLU()(layer(x)), "tuple of 2 values"),
         (nn.LSTMCell(4, 3), lambda layer, x: layer(x[:, 0], (x[:, 0],)), "2 tensors of shape"),
     ],
 )
 def test_values_are_refused(layer: Any, call: Any, words: str) -> None:
     with pytest.raises(at.ShapeError, match=words):
         nn.trace(Called(layer, call), (5, 4), 2)
+
+
+def test_arguments_are_shown() -> None:
+    lstm = nn.LSTM(4, 3, 2, bias=False, batch_first=True, dropout=0.5, bidirectional=True)
+    assert repr(lstm) == (
+        "LSTM(4, 3, num_layers=2, bias=False, batch_first=True, dropout=0.5, bidirectional=True)"
+    )
+    rnn = nn.RNN(4, 3, nonlinearity="relu", batch_first=True)
+    assert repr(rnn) == "RNN(4, 3, nonlinearity='relu', batch_first=True)"
+    cell = nn.RNNCell(4, 3, nonlinearity="relu")
+    assert repr(cell) == "RNNCell(4, 3, bias=True, nonlinearity='relu')"
 
 
 def test_gradients_of_shared_weights_do_not_wait_for_each_other() -> None:
@@ -117,3 +131,32 @@ def test_gradients_of_shared_weights_do_not_wait_for_each_other() -> None:
         threads=1,
     )
     assert plan.arena_bytes - plan.workspace_bytes < steps // 4 * 4 * hidden**2
+
+
+class LastState(nn.Module):
+    """A layer of 256 units and a classifier of its last state."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.layer = getattr(nn, kind)(64, 256, batch_first=True)
+        self.fc = nn.Linear(256, 10)
+
+    def forward(self, x: Any) -> Any:
+        """Return logits."""
+        _, state = self.layer(x)
+        return self.fc(state[0][0] if isinstance(state[0], tuple) else state[0])
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+def test_the_document_has_the_bytes_of_20_steps(kind: str) -> None:
+    text = (Path(__file__).parents[3] / "docs/recurrent.md").read_text(encoding="utf-8")
+    (row,) = (line.split("|") for line in text.splitlines() if line.startswith(f"| `{kind}` |"))
+    plan = at.plan(
+        LastState(kind),
+        input_shape=(20, 64),
+        batch_size=32,
+        loss=nn.CrossEntropyLoss(),
+        optimizer=optim.SGD(lr=0.01),
+    )
+    weights = sum(prod(p.shape) for _, p in LastState(kind).named_parameters())
+    assert [row[2].strip(), row[3].strip()] == [f"{weights:,}", f"{plan.arena_bytes:,}"]
