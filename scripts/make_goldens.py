@@ -26,6 +26,12 @@ from tests.golden.activations import (  # noqa: E402
     UPSTREAM,
     make_activation,
 )
+from tests.golden.attention import (  # noqa: E402
+    ATTENTION,
+    attention_weights,
+    make_attention,
+    samples,
+)
 from tests.golden.loss_cases import BATCHES, LOSSES, LossCase, outputs, targets  # noqa: E402
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
 from tests.golden.schedules import LEARNING_RATE, SCHEDULES, TIMES  # noqa: E402
@@ -34,6 +40,7 @@ STORED = ROOT / "tests" / "golden" / "losses.json"
 DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
+STORED_ATTENTION = STORED.with_name("attention.json")
 STORED_ACTIVATIONS = ROOT / "tests" / "golden" / "activations.json"
 
 
@@ -113,6 +120,19 @@ def activation(name: str) -> dict[str, list[float]]:
     return found
 
 
+def attention(name: str) -> dict[str, list[float]]:
+    """Return the output of a network and the gradients of its mean square, in double."""
+    net = make_attention(torch.nn, name).double()
+    with torch.no_grad():
+        for key, parameter in net.named_parameters():
+            parameter.copy_(torch.from_numpy(attention_weights(key, tuple(parameter.shape))))
+    output = net(torch.from_numpy(samples()))
+    loss = torch.nn.functional.mse_loss(output, torch.zeros_like(output))
+    loss.backward()
+    gradients = {key: p.grad.flatten().tolist() for key, p in net.named_parameters()}
+    return {"output": output.flatten().tolist(), **gradients}
+
+
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
@@ -123,16 +143,19 @@ def main(argv: list[str]) -> int:
         distances[name] = torch.linalg.vector_norm(weights - ends).item()
     found_values = {name: values(case) for name, case in LOSSES.items()}
     activations = {name: activation(name) for name in ACTIVATIONS}
+    attentions = {name: attention(name) for name in ATTENTION}
     if "--check" not in argv:
         STORED.write_text(json.dumps(found, indent=1) + "\n")
         DISTANCES.write_text(json.dumps(distances, indent=1) + "\n")
         schedules = {text: factors(*made) for text, made in SCHEDULES.items()}
         SCHEDULE_FACTORS.write_text(json.dumps(schedules, indent=1) + "\n")
         STORED_VALUES.write_text(json.dumps(found_values) + "\n")
+        STORED_ATTENTION.write_text(json.dumps(attentions) + "\n")
         lines = [f'"{n}": {json.dumps(kinds)}' for n, kinds in activations.items()]
         STORED_ACTIVATIONS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
         return 0
     worst = max(difference(found, STORED), difference(found_values, STORED_VALUES))
+    worst = max(worst, difference(attentions, STORED_ATTENTION))
     kept = json.loads(STORED_ACTIVATIONS.read_text())
     for name, kinds in activations.items():
         for kind, numbers in kinds.items():

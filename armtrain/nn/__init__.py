@@ -24,6 +24,7 @@ from armtrain.nn.activation import (
     Tanh,
 )
 from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
+from armtrain.nn.attention import MultiheadAttention
 from armtrain.nn.container import ModuleList, Sequential
 from armtrain.nn.conv import Conv1d, Conv2d
 from armtrain.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d
@@ -58,6 +59,7 @@ from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
+from armtrain.nn.transformer import TransformerEncoderLayer
 from armtrain.nn.upsample import Upsample
 
 __all__ = [
@@ -102,6 +104,7 @@ __all__ = [
     "Mish",
     "Module",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",
@@ -117,6 +120,7 @@ __all__ = [
     "Softplus",
     "Tanh",
     "Tensor",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Upsample",
     "functional",
