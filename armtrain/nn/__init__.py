@@ -51,6 +51,7 @@ from armtrain.nn.pool import (
     MaxPool1d,
     MaxPool2d,
 )
+from armtrain.nn.positional import PositionalEncoding
 from armtrain.nn.prelu import PReLU
 from armtrain.nn.recurrent import GRU, LSTM, RNN
 from armtrain.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
@@ -108,6 +109,7 @@ __all__ = [
     "NLLLoss",
     "PReLU",
     "Parameter",
+    "PositionalEncoding",
     "RMSNorm",
     "RNNCell",
     "ReLU",

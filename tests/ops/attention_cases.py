@@ -27,6 +27,19 @@ class Heads(nn.Module):
         return self.last(functional.cat([z.flatten(1), shares.flatten(1)], 1))
 
 
+class Placed(nn.Module):
+    """Places told to channels-last values, of which an image's order would mix them up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.last = nn.Conv1d(3, 4, 2), nn.Linear(24, CLASSES)
+        self.places = nn.PositionalEncoding(6, 4, base=50.0)
+
+    def forward(self, x: Any) -> Any:
+        """Return logits."""
+        return self.last(self.places(self.conv(x)).tanh().flatten(1))
+
+
 class Parts(nn.Module):
     """Parts of one value that attend to each other, with a mask that a trained layer makes."""
 
@@ -62,6 +75,7 @@ class Twice(nn.Module):
 
 ATTENTION = {
     "attention": Case(Heads, (4, 4)),
+    "places": Case(Placed, (3, 7)),
     "attention_parts": Case(Parts, (3, 4)),
     "encoder_layer": Case(Twice, (3, 4), frozen=("layer.self_attn.in_proj_weight",)),
 }
