@@ -27,6 +27,12 @@ from tests.golden.activations import (  # noqa: E402
     UPSTREAM,
     make_activation,
 )
+from tests.golden.attention import (  # noqa: E402
+    ATTENTION,
+    attention_weights,
+    make_attention,
+    samples,
+)
 from tests.golden.layer_cases import BATCH, LAYERS, LayerCase, numbers, upstream  # noqa: E402
 from tests.golden.loss_cases import BATCHES, LOSSES, LossCase, outputs, targets  # noqa: E402
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
@@ -45,6 +51,7 @@ PLATEAU_FACTORS = STORED.with_name("plateaus.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
 STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
+STORED_ATTENTION = STORED.with_name("attention.json")
 STORED_ACTIVATIONS = ROOT / "tests" / "golden" / "activations.json"
 
 
@@ -121,6 +128,16 @@ def difference(found: dict[str, dict[str, list[float]]], path: Path) -> float:
     )
 
 
+def distance(found: dict[str, dict[str, list[float]]], path: Path) -> float:
+    """Return the largest absolute difference from what is stored; NaN agrees with anything."""
+    stored = json.loads(path.read_text())
+    return max(
+        float(np.nanmax(np.abs(np.array(values) - np.array(stored[name][kind]))))
+        for name, kinds in found.items()
+        for kind, values in kinds.items()
+    )
+
+
 def activation(name: str) -> dict[str, list[float]]:
     """Return values and gradients of one activation, in double.
 
@@ -179,6 +196,19 @@ def lines(found: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(rows) + "\n}\n"
 
 
+def attention(name: str) -> dict[str, list[float]]:
+    """Return the output of a network and the gradients of its mean square, in double."""
+    net = make_attention(torch.nn, name).double()
+    with torch.no_grad():
+        for key, parameter in net.named_parameters():
+            parameter.copy_(torch.from_numpy(attention_weights(key, tuple(parameter.shape))))
+    output = net(torch.from_numpy(samples()))
+    loss = torch.nn.functional.mse_loss(output, torch.zeros_like(output))
+    loss.backward()
+    gradients = {key: p.grad.flatten().tolist() for key, p in net.named_parameters()}
+    return {"output": output.flatten().tolist(), **gradients}
+
+
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
@@ -190,6 +220,7 @@ def main(argv: list[str]) -> int:
     found_values = {name: values(case) for name, case in LOSSES.items()}
     activations = {name: activation(name) for name in ACTIVATIONS}
     layers = {name: layer(case) for name, case in LAYERS.items()}
+    attentions = {name: attention(name) for name in ATTENTION}
     if "--check" not in argv:
         STORED.write_text(json.dumps(found, indent=1) + "\n")
         DISTANCES.write_text(json.dumps(distances, indent=1) + "\n")
@@ -200,17 +231,16 @@ def main(argv: list[str]) -> int:
         STORED_VALUES.write_text(json.dumps(found_values) + "\n")
         STORED_ACTIVATIONS.write_text(lines(activations))
         STORED_LAYERS.write_text(lines(layers))
+        STORED_ATTENTION.write_text(lines(attentions))
         STORED_METRICS.write_text(lines(metrics()))
         return 0
-    worst = max(difference(found, STORED), difference(found_values, STORED_VALUES))
-    for name, kinds in json.loads(STORED_LAYERS.read_text()).items():
-        for kind, kept in kinds.items():
-            off = np.abs(np.array(layers[name][kind]) - np.array(kept))
-            worst = max(worst, float(off.max()))
-    for name, kinds in json.loads(STORED_ACTIVATIONS.read_text()).items():
-        for kind, kept in kinds.items():
-            off = np.abs(np.array(activations[name][kind]) - np.array(kept))
-            worst = max(worst, float(np.nanmax(off)))
+    worst = max(
+        difference(found, STORED),
+        difference(found_values, STORED_VALUES),
+        difference(attentions, STORED_ATTENTION),
+        distance(layers, STORED_LAYERS),
+        distance(activations, STORED_ACTIVATIONS),
+    )
     if metrics() != json.loads(STORED_METRICS.read_text()):
         worst = np.inf
         print("the metrics differ")

@@ -19,6 +19,7 @@ from armtrain.ir.tensor_attrs import (
     CatAttrs,
     CombineAttrs,
     FunctionAttrs,
+    MaskedSoftmaxAttrs,
     MatmulAttrs,
     PermuteAttrs,
     PowerAttrs,
@@ -48,6 +49,7 @@ __all__ = [
     "InputAttrs",
     "LayerNormAttrs",
     "LinearAttrs",
+    "MaskedSoftmaxAttrs",
     "MatmulAttrs",
     "MaxPool2dAttrs",
     "Node",
@@ -297,6 +299,7 @@ Attrs: TypeAlias = (
     | PowerAttrs
     | FunctionAttrs
     | ReduceAttrs
+    | MaskedSoftmaxAttrs
     | MatmulAttrs
 )
 

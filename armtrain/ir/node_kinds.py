@@ -34,6 +34,7 @@ class NodeKind(StrEnum):
     REDUCE = "reduce"
     MATMUL = "matmul"
     SOFTMAX = "softmax"
+    MASKED_SOFTMAX = "masked_softmax"
     CONV_TRANSPOSE2D = "conv_transpose2d"
     RESAMPLE2D = "resample2d"
     ACTIVATION = "activation"

@@ -106,6 +106,7 @@ class OpCode(IntEnum):
     UPSAMPLE_BILINEAR2D_GRAD = 93
     SOFT_CROSS_ENTROPY_GRAD = 94
     SOFT_CROSS_ENTROPY_EVAL = 95
+    MASKED_SOFTMAX_FWD = 96
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

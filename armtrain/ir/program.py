@@ -68,6 +68,9 @@ class InitKind(IntEnum):
     CONSTANT = 1  # a = value
     UNIFORM = 2  # in [a, b)
     NORMAL = 3  # mean a, standard deviation b
+    SINUSOID = (
+        4  # row p of the last dimension: sin(p a^k) and cos(p a^k) in columns 2 k and 2 k + 1
+    )
 
 
 @dataclass(frozen=True)

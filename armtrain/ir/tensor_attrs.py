@@ -13,6 +13,7 @@ __all__ = [
     "CatAttrs",
     "CombineAttrs",
     "FunctionAttrs",
+    "MaskedSoftmaxAttrs",
     "MatmulAttrs",
     "PermuteAttrs",
     "PowerAttrs",
@@ -125,3 +126,15 @@ class CatAttrs:
 
     kind: ClassVar[NodeKind] = NodeKind.CAT
     dim: int
+
+
+@dataclass(frozen=True)
+class MaskedSoftmaxAttrs:
+    """Shares of e^x along the last dimension of what counts, 0 elsewhere.
+
+    Of a second input, the mask (N, S), everything but 0 counts; if `causal`, place j of the last
+    dimension counts in row i of the one before it where j <= i.
+    """
+
+    kind: ClassVar[NodeKind] = NodeKind.MASKED_SOFTMAX
+    causal: bool

@@ -9,6 +9,7 @@ from typing import Any
 from armtrain.errors import ShapeError
 from armtrain.ir.graph import (
     CatAttrs,
+    MaskedSoftmaxAttrs,
     MatmulAttrs,
     NodeKind,
     PermuteAttrs,
@@ -117,6 +118,22 @@ def _matmul(what: str, inputs: tuple[Shape, ...], attrs: MatmulAttrs, params: Pa
     return *x[:-1], z[-1]
 
 
+def _masked_softmax(
+    what: str, inputs: tuple[Shape, ...], attrs: MaskedSoftmaxAttrs, params: Params
+) -> Shape:
+    """(N, ..., L, S) with a mask (N, S)."""
+    shape, *masks = inputs
+    if len(shape) < 3:
+        raise ShapeError(f"{what} needs scores of shape (N, ..., L, S), its input has {shape}")
+    for mask in masks:
+        if mask != (shape[0], shape[-1]):
+            raise ShapeError(
+                f"{what}: mask of shape {mask} for scores of shape {shape}; it needs "
+                f"{(shape[0], shape[-1])}, a number per key"
+            )
+    return shape
+
+
 TENSOR_RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] = {
     NodeKind.RESHAPE: _reshape,
     NodeKind.PERMUTE: _permute,
@@ -128,4 +145,5 @@ TENSOR_RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Sha
     NodeKind.FUNCTION: _same,
     NodeKind.REDUCE: _reduce,
     NodeKind.MATMUL: _matmul,
+    NodeKind.MASKED_SOFTMAX: _masked_softmax,
 }

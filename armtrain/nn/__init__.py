@@ -24,6 +24,7 @@ from armtrain.nn.activation import (
     Tanh,
 )
 from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
+from armtrain.nn.attention import MultiheadAttention
 from armtrain.nn.container import ModuleList, Sequential
 from armtrain.nn.conv import Conv1d, Conv2d
 from armtrain.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d
@@ -50,6 +51,7 @@ from armtrain.nn.pool import (
     MaxPool1d,
     MaxPool2d,
 )
+from armtrain.nn.positional import PositionalEncoding
 from armtrain.nn.prelu import PReLU
 from armtrain.nn.recurrent import GRU, LSTM, RNN
 from armtrain.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
@@ -58,6 +60,7 @@ from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
+from armtrain.nn.transformer import TransformerEncoderLayer
 from armtrain.nn.upsample import Upsample
 
 __all__ = [
@@ -102,9 +105,11 @@ __all__ = [
     "Mish",
     "Module",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",
+    "PositionalEncoding",
     "RMSNorm",
     "RNNCell",
     "ReLU",
@@ -117,6 +122,7 @@ __all__ = [
     "Softplus",
     "Tanh",
     "Tensor",
+    "TransformerEncoderLayer",
     "Unflatten",
     "Upsample",
     "functional",

@@ -8,11 +8,12 @@ from typing import Any
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Pair
 from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_WINDOW, MIN_FLOAT
-from armtrain.values import as_integer, integer, real
+from armtrain.values import as_integer, integer, real, truth
 
 __all__ = [
     "Rule",
     "as_pair",
+    "batch_leads",
     "pair",
     "positive",
     "rate",
@@ -88,3 +89,13 @@ def refuse_unlike(what: str, name: str, member: object, shape: tuple[int, ...]) 
             f"{what} needs {name} of shape {shape}, it has {held}: make a new layer with these "
             f"arguments, or replace {name} too"
         )
+
+
+def batch_leads(what: str, value: object) -> bool:
+    """Return True; sequences of steps of batches are not available."""
+    if not truth(what, value):
+        raise ArgumentError(
+            f"{what}=False is not available: the first dimension of every value is the batch; "
+            "give batch_first=True and sequences of shape (N, L, features)"
+        )
+    return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from armtrain.errors import ShapeError, unknown_name
-from armtrain.ir.graph import Pair
+from armtrain.ir.graph import DropoutAttrs, Pair
 from armtrain.nn.activation import (
     ELU,
     GELU,
@@ -19,7 +19,8 @@ from armtrain.nn.activation import (
     Softplus,
 )
 from armtrain.nn.adaptive import AdaptiveAvgPool1d, AdaptiveAvgPool2d
-from armtrain.nn.arguments import refuse_unless
+from armtrain.nn.arguments import rate, refuse_unless
+from armtrain.nn.attention import attend, counting_keys, no_attention_mask
 from armtrain.nn.parameter import Buffer
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.prelu import sloped
@@ -47,6 +48,7 @@ __all__ = [
     "prelu",
     "relu",
     "relu6",
+    "scaled_dot_product_attention",
     "selu",
     "sigmoid",
     "silu",
@@ -207,6 +209,58 @@ def interpolate(
     refuse_unless("interpolate: antialias", antialias, False)
     layer = Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)
     return value.record(None, layer.attrs(value.shape))
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    mask: Tensor | None = None,
+    key_padding_mask: Tensor | None = None,
+) -> Tensor:
+    """Return softmax(scale query key^T) value of every sample and head.
+
+    Parameters
+    ----------
+    query, key, value : Tensor
+        (N, ..., L, E), (N, ..., S, E) and (N, ..., S, V).
+    attn_mask, enable_gqa
+        Only torch's defaults.
+    dropout_p : float
+        Of the shares, in training steps.
+    is_causal : bool
+        Whether place i of the query sees keys 0 to i alone.
+    scale : float, optional
+        None: 1 / sqrt(E).
+    mask : Tensor, optional
+        (N, S), 1 where a key counts and 0 where it is padding, as of recurrent layers. Where no key
+        counts the result is 0, and so are gradients; torch gives NaN there.
+    key_padding_mask : Tensor, optional
+        (N, S), the opposite, as torch's layers take it.
+
+    Returns
+    -------
+    Tensor
+        (N, ..., L, V).
+    """
+    name = "scaled_dot_product_attention"
+    no_attention_mask(f"{name}: attn_mask", attn_mask)
+    refuse_unless(f"{name}: enable_gqa", enable_gqa, False)
+    output, _ = attend(
+        name,
+        *(_traced(name, x) for x in (query, key, value)),
+        mask=counting_keys(name, mask, key_padding_mask),
+        causal=truth(f"{name}: is_causal", is_causal),
+        scale=scale,
+        dropout=DropoutAttrs(rate(f"{name}: dropout_p", dropout_p, 1.0), True),
+    )
+    return output
 
 
 if not TYPE_CHECKING:  # type checkers know the names, and would take every other one for one

@@ -7,7 +7,7 @@ from armtrain.ir.program import Init, InitKind
 from armtrain.limits import MAX_DIM
 from armtrain.values import as_tuple, integer, truth
 
-__all__ = ["Buffer", "Parameter", "constant", "uniform_fan_in"]
+__all__ = ["Buffer", "Parameter", "constant", "uniform_fan_in", "uniform_glorot"]
 
 
 def constant(value: float) -> Init:
@@ -22,6 +22,12 @@ def uniform_fan_in(fan_in: int) -> Init:
     sqrt(6 / ((1 + 5) fan_in)).
     """
     bound = max(1, fan_in) ** -0.5
+    return Init(InitKind.UNIFORM, -bound, bound)
+
+
+def uniform_glorot(fan_in: int, fan_out: int) -> Init:
+    """Return torch's `xavier_uniform_`: uniform in +-sqrt(6 / (fan_in + fan_out))."""
+    bound = (6.0 / max(1, fan_in + fan_out)) ** 0.5
     return Init(InitKind.UNIFORM, -bound, bound)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from armtrain.errors import ArgumentError, ShapeError
+from armtrain.errors import ShapeError
 from armtrain.ir.graph import DropoutAttrs
-from armtrain.nn.arguments import Rule, positive, rate, refuse_unless
+from armtrain.nn.arguments import Rule, batch_leads, positive, rate, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.recurrent_cells import (
     GATED,
@@ -30,16 +30,6 @@ from armtrain.values import truth
 __all__ = ["GRU", "LSTM", "RNN"]
 
 
-def _batch_first(what: str, value: object) -> bool:
-    """Return True; sequences of steps of batches are not available."""
-    if not truth(what, value):
-        raise ArgumentError(
-            f"{what}=False is not available: the first dimension of every value is the batch; "
-            "give batch_first=True and sequences of shape (N, L, features)"
-        )
-    return True
-
-
 class _Recurrent(Module):
     """Layers of recurrent steps over (N, L, input_size), in one or both directions."""
 
@@ -55,7 +45,7 @@ class _Recurrent(Module):
         "hidden_size": positive,
         "num_layers": positive,
         "bias": truth,
-        "batch_first": _batch_first,
+        "batch_first": batch_leads,
         "dropout": lambda what, p: rate(what, p, 1.0),
         "bidirectional": truth,
     }

@@ -30,7 +30,7 @@ from armtrain.ir.graph import (
     ToNchwAttrs,
     ToNhwcAttrs,
 )
-from armtrain.ir.program import Layout
+from armtrain.ir.program import InitKind, Layout
 
 __all__ = [
     "Image",
@@ -136,6 +136,8 @@ def _wants(node: Node, sources: list[Source], contested: frozenset[str]) -> str 
         return None
     if node.kind == NodeKind.LINEAR and len(node.shape) == 2:
         return _PLAIN if node.param("weight") in contested else None
+    if node.param("other") in contested:
+        return _PLAIN
     if node.kind in (NodeKind.FLATTEN, NodeKind.RESHAPE):
         return None if _reshape_fits(sources[0], node.shape) else _PLAIN
     if node.kind in (NodeKind.ADD, NodeKind.COMBINE) and len(images) > 1 and len(set(images)) == 1:
@@ -277,13 +279,17 @@ def settle_layouts(graph: Graph, plain_output: bool) -> Graph:
     plain_output : bool
         The loss reads the output in torch's order.
     """
-    settled = _settled(graph, plain_output, frozenset())
+    fixed = frozenset(p.name for p in graph.params if p.init.kind == InitKind.SINUSOID)
+    settled = _settled(graph, plain_output, fixed)
     contested = _contested(settled)
-    return _settled(graph, plain_output, contested) if contested else settled
+    return _settled(graph, plain_output, fixed | contested) if contested else settled
 
 
 def _settled(graph: Graph, plain_output: bool, contested: frozenset[str]) -> Graph:
-    """Settle a graph whose contested weights need their inputs in torch's order."""
+    """Settle a graph whose contested weights need their inputs in torch's order.
+
+    So do parameters whose initial values depend on the place.
+    """
     rewriter = _Rewriter(graph, contested)
     for node in graph.nodes:
         rewriter.copy(node)

@@ -133,6 +133,12 @@ def _along(like: str, *others: str) -> Rule:
     return rule
 
 
+def _masked(o: Operands) -> Needs:
+    """Return the rule of a softmax of scores [N,..,L,S] with a mask [N,S]."""
+    dims = o.dims["x"]
+    return {"y": dims, "mask": (dims[0], dims[-1])} if len(dims) > 2 else {"x": IMPOSSIBLE}
+
+
 def _cross_entropy(o: Operands) -> Needs:
     """Return the rule of the cross-entropy operations: one label a row."""
     rows, classes = o.dims["logits"]
@@ -256,6 +262,7 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.MISH_GRAD: _alike("x", "dy", "dx"),
     OpCode.SOFTPLUS_FWD: _alike("x", "y"),
     OpCode.SOFTPLUS_GRAD: _alike("x", "dy", "dx"),
+    OpCode.MASKED_SOFTMAX_FWD: _masked,
     OpCode.SOFTMAX_FWD: _along("x", "y"),
     OpCode.SOFTMAX_GRAD: _along("y", "dy", "dx"),
     OpCode.LOG_SOFTMAX_FWD: _along("x", "y"),
@@ -264,7 +271,7 @@ _RULES: dict[OpCode, Rule] = {
 
 _SAMPLES = frozenset(
     {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
-    | {"row_mean", "row_invstd"}
+    | {"row_mean", "row_invstd", "mask"}
 )
 
 _RANKS = (
@@ -282,6 +289,7 @@ _RANKS = (
     ("WEIGHTED_CROSS_ENTROPY_", {"y": 2, "dy": 2, "target": 1}),
     ("NLL_", {"y": 2, "dy": 2, "target": 1}),
     ("SOFT_CROSS_ENTROPY_", {"y": 2, "dy": 2, "target": 2}),
+    ("MASKED_SOFTMAX_", {"mask": 2}),
 )
 """Start of an operation's name -> dimensions of its operands."""
 

@@ -1,6 +1,7 @@
 /* Everything random that is not inside an operation: initial values, `random:` data, shuffling. */
 #include <string.h>
 
+#include "core/math.h"
 #include "core/rng.h"
 #include "engine/engine.h"
 #include "engine/monitor.h"
@@ -30,6 +31,16 @@ static void fill_random(const art_plan_tensor *t, uint64_t seed, uint64_t stream
     }
 }
 
+/* Rows of sines and cosines of angles that a row adds, each column pair a factor less. */
+static void fill_sinusoid(const art_plan_tensor *t, float *data, uint64_t n) {
+    const uint64_t columns = t->dims[t->ndim - 1];
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t row = i / columns, column = i % columns;
+        double angle = (double)row * art_pow_u64(t->init_a, column / 2);
+        data[i] = (float)art_sin_shifted(angle, column & 1);
+    }
+}
+
 static void fill_constant(void *data, unsigned dtype, uint64_t n, double value) {
     for (uint64_t i = 0; i < n; i++) {
         switch (dtype) {
@@ -53,6 +64,8 @@ static void initialize_tensor(art_engine *engine, uint32_t tensor) {
     memset(data, 0, (size_t)t->bytes);
     if (t->init_kind == ART_INIT_CONSTANT) {
         fill_constant(data, t->dtype, n, t->init_a);
+    } else if (t->init_kind == ART_INIT_SINUSOID) {
+        fill_sinusoid(t, data, n);
     } else if (t->init_kind != ART_INIT_NONE) {
         fill_random(t, engine->seed, stream, data, n);
     }

@@ -1,7 +1,10 @@
 /* Softmax and its logarithm along one axis, and their gradients from the result. An array is
  * [outer, size, inner]. Axes without gaps (inner = 1) are kernels' work. Others are rare, and one
- * small copy of their code serves all levels: they are summed in ascending order. */
+ * small copy of their code serves all levels: they are summed in ascending order.
+ *
+ * A masked softmax goes along the last axis; its gradient is that of a softmax. */
 #include <math.h>
+#include <string.h>
 
 #include "core/math.h"
 #include "ops/op_functions.h"
@@ -115,9 +118,8 @@ static void run_tile(void *context, unsigned tile, unsigned thread) {
     }
 }
 
-static void run(const art_op_args *args, double work, axis_fn fn) {
+static void run(const art_op_args *args, unsigned axis, double work, axis_fn fn) {
     const art_array *array = &args->operand[0];
-    const unsigned axis = (unsigned)args->attr[0].i;
     axis_job job = {.args = args, .fn = fn, .size = array->dims[axis], .inner = 1};
     for (unsigned i = axis + 1; i < array->ndim; i++) {
         job.inner *= array->dims[i];
@@ -150,7 +152,7 @@ static art_status check(const art_op_args *args, const char *const *names, unsig
     ART_NO_WORKSPACE(name)                                                                         \
     art_status art_op_##name##_run(const art_op_args *args, art_error *err) {                      \
         (void)err;                                                                                 \
-        run(args, work, name);                                                                     \
+        run(args, (unsigned)args->attr[0].i, work, name);                                          \
         return ART_OK;                                                                             \
     }
 
@@ -175,3 +177,62 @@ static art_status check(const art_op_args *args, const char *const *names, unsig
     ALONG(name##_grad, 3, 10.0, #name "_grad.y", #name "_grad.dy", #name "_grad.dx")
 BOTH(softmax)
 BOTH(log_softmax)
+
+enum { SCORES = ART_MASKED_SOFTMAX_FWD_X, MASK = ART_MASKED_SOFTMAX_FWD_MASK };
+
+/* Copy what counts of a row, minus infinity in place of the rest; tell whether anything counts. */
+static bool counted(float *y, const float *x, const float *mask, size_t size) {
+    bool any = false;
+    for (size_t i = 0; i < size; i++) {
+        bool counts = mask[i] != 0.0f;
+        any |= counts;
+        y[i] = counts ? x[i] : -INFINITY;
+    }
+    return any;
+}
+
+/* The share of what does not count is +0, also where nothing counts. */
+static void masked_row(const art_op_args *args, size_t at, size_t size, size_t ld) {
+    const art_array *scores = &args->operand[SCORES];
+    const float *x = art_in(args, SCORES) + at;
+    float *y = art_out(args, ART_MASKED_SOFTMAX_FWD_Y) + at;
+    size_t row = at / size, last = row % scores->dims[scores->ndim - 2] + 1, used = size;
+    (void)ld;
+    if (args->attr[ART_MASKED_SOFTMAX_FWD_A_CAUSAL].i && last < size) {
+        used = last;
+    }
+    if (art_present(args, MASK)) {
+        size_t sample = at / ((size_t)art_count(scores) / scores->dims[0]);
+        used = counted(y, x, art_in(args, MASK) + sample * size, used) ? used : 0;
+        x = y;
+    }
+    if (used > 0) {
+        softmax_row(art_vec(args), y, x, used);
+    }
+    memset(y + used, 0, (size - used) * sizeof *y);
+}
+
+art_status art_op_masked_softmax_fwd_check(const art_op_args *args, art_error *err) {
+    static const char *const names[] = {"masked_softmax_fwd.x", "masked_softmax_fwd.mask",
+                                        "masked_softmax_fwd.y"};
+    const art_array *x = &args->operand[SCORES];
+    ART_TRY(art_check_operand(args, SCORES, names[0], ART_DTYPE_F32, ART_ANY_RANK, err));
+    ART_FAIL_IF(x->ndim < 3, err, ART_SHAPE, "%s has %u dimensions, needs at least 3", names[0],
+                x->ndim);
+    const uint32_t mask[] = {x->dims[0], x->dims[x->ndim - 1]};
+    ART_TRY(art_check_optional(args, MASK, names[1], ART_DTYPE_F32, 2, err));
+    ART_TRY(art_check_dims(args, MASK, names[1], mask, err));
+    ART_TRY(art_check_batched(args, MASK, names[1], x->batched, err));
+    ART_TRY(
+        art_check_operand(args, ART_MASKED_SOFTMAX_FWD_Y, names[2], ART_DTYPE_F32, x->ndim, err));
+    ART_TRY(art_check_dims(args, ART_MASKED_SOFTMAX_FWD_Y, names[2], x->dims, err));
+    return art_check_batched(args, ART_MASKED_SOFTMAX_FWD_Y, names[2], x->batched, err);
+}
+
+ART_NO_WORKSPACE(masked_softmax_fwd)
+
+art_status art_op_masked_softmax_fwd_run(const art_op_args *args, art_error *err) {
+    (void)err;
+    run(args, args->operand[SCORES].ndim - 1u, 15.0, masked_row);
+    return ART_OK;
+}

@@ -107,3 +107,33 @@ static void log_softmax_slope(const art_op_args *args, axis a, double *out, doub
     }
 TWINS(softmax)
 TWINS(log_softmax)
+
+/* Like a softmax of what counts: sums and the largest score are taken over that alone. */
+void art_ref_masked_softmax_fwd(const art_op_args *args, double *const *out, double *const *tol) {
+    const art_array *x = &args->operand[0], *mask = &args->operand[1];
+    size_t size = x->dims[x->ndim - 1], rows = x->dims[x->ndim - 2];
+    size_t count = (size_t)art_count(x), sample = count / x->dims[0];
+    for (size_t first = 0; first < count; first += size) {
+        const float *counts = mask->ndim ? (const float *)mask->data + first / sample * size : NULL;
+        size_t row = first / size % rows;
+        double max = -INFINITY, sum = 0.0, spread = 0.0;
+        for (int pass = 0; pass < 3; pass++) {
+            for (size_t i = 0; i < size; i++) {
+                bool left_out = (args->attr[0].i != 0 && i > row) || (counts && counts[i] == 0.0f);
+                double d = at(args, 0, (axis){first, size, 1}, i) - (pass ? max : 0.0);
+                double e = left_out ? 0.0 : exp(d);
+                if (pass == 0) {
+                    max = left_out ? max : fmax(max, d);
+                } else if (pass == 1) {
+                    sum += e;
+                    spread += e > 0.0 ? e * (fabs(d) + 2.2) : 0.0;
+                } else {
+                    double y = e > 0.0 ? e / sum : 0.0;
+                    out[2][first + i] = y;
+                    tol[2][first + i] =
+                        left_out ? 0.0 : within(y * (fabs(d) + 4.2 + spread / sum), 0x1p-126);
+                }
+            }
+        }
+    }
+}

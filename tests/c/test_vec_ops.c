@@ -306,6 +306,37 @@ static void test_softmax(void) {
     test_softmax_of(70, 2, 3, 5.0);
 }
 
+/* Causal or not; with and without a mask that leaves out some keys, or all of a sample's. */
+static void test_masked_softmax_of(int heads, int rows, int keys, int causal, int masked) {
+    scene s = NEW(MASKED_SOFTMAX_FWD, masked_softmax_fwd);
+    for (unsigned slot = 0; slot < 3; slot += 2) {
+        scene_operand(&s, slot, F32, 1, 4, 3, heads, rows, keys);
+        scene_floats(&s, slot, -9, 9);
+    }
+    if (masked) {
+        float *mask = scene_operand(&s, 1, F32, 1, 2, 3, keys);
+        for (int i = 0; i < 3 * keys; i++) {
+            mask[i] = i < 2 * keys && i * 7 % 5 > 1 ? 0.5f : 0.0f;
+            float *x = s.args.operand[0].data; /* what is left out is not looked at */
+            for (int row = 0; row < heads * rows && mask[i] == 0.0f; row++) {
+                x[(i / keys * heads * rows + row) * keys + i % keys] = row & 1 ? NAN : 1e30f;
+            }
+        }
+    }
+    s.attr[0].i = causal;
+    verify(s);
+}
+
+static void test_masked_softmax(void) {
+    static const int sizes[] = {1, 2, 15, 16, 17, 40};
+    for (int a = 0; a < 6; a++) {
+        for (int b = 0; b < 6; b++) {
+            test_masked_softmax_of(1 + a % 2, sizes[a], sizes[b], a != 1, b != 2);
+        }
+    }
+    test_masked_softmax_of(2, 300, 300, 1, 0);
+}
+
 /* What is no number stays none, along its axis alone; -inf has the share 0. */
 static void test_softmax_specials(void) {
     for (int inner = 1; inner <= 2; inner++) {
@@ -472,6 +503,7 @@ int main(void) {
     test_element_losses();
     test_cross_entropy();
     test_softmax();
+    test_masked_softmax();
     test_softmax_specials();
     test_bce();
     test_weighted_labels();

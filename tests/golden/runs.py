@@ -13,7 +13,7 @@ import numpy as np
 
 from armtrain.runtime.reference.random import stream_of_name, uniform
 
-__all__ = ["RUNS", "STEPS", "Run", "batches", "initial_weights"]
+__all__ = ["RUNS", "SEED", "STEPS", "Run", "batches", "causal", "initial_weights"]
 
 STEPS = 20
 SEED = 2026
@@ -169,8 +169,16 @@ def series(nn: Any) -> Any:
     )
 
 
+def causal(nn: Any, length: int) -> dict[str, Any]:
+    """Return the arguments of attention that hide later places; torch wants a mask."""
+    if not hasattr(nn, "Transformer"):
+        return {"is_causal": True}
+    hidden = nn.Transformer.generate_square_subsequent_mask(length).bool()
+    return {"attn_mask": hidden, "is_causal": True}
+
+
 def transformer(nn: Any) -> Any:
-    """Return a block of attention and two layers, each after a norm, on sequences of 6 values."""
+    """Return a block of causal attention and two layers after norms, on sequences of 6 values."""
 
     class Block(nn.Module):  # type: ignore[misc]
         """Both parts add to what they get."""
@@ -178,17 +186,14 @@ def transformer(nn: Any) -> Any:
         def __init__(self, size: int) -> None:
             super().__init__()
             self.norm1, self.norm2 = nn.LayerNorm(size), nn.RMSNorm(size, eps=1e-5)
-            self.query, self.key = nn.Linear(size, size), nn.Linear(size, size)
-            self.value, self.out = nn.Linear(size, size), nn.Linear(size, size)
+            self.attention = nn.MultiheadAttention(size, 2, batch_first=True)
             self.wide, self.narrow = nn.Linear(size, 4 * size), nn.Linear(4 * size, size)
-            self.softmax, self.gelu = nn.Softmax(-1), nn.GELU()
-            self.scale = size**-0.5
+            self.gelu = nn.GELU()
 
         def forward(self, x: Any) -> Any:
             """Return x + attention + layers."""
             y = self.norm1(x)
-            shares = self.softmax(self.query(y) @ self.key(y).transpose(1, 2) * self.scale)
-            x = x + self.out(shares @ self.value(y))
+            x = x + self.attention(y, y, y, need_weights=False, **causal(nn, y.shape[1]))[0]
             return x + self.narrow(self.gelu(self.wide(self.norm2(x))))
 
     return nn.Sequential(

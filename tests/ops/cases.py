@@ -15,6 +15,7 @@ import armtrain as at
 from armtrain import nn, optim
 from tests.golden.activations import ACTIVATIONS, make_activation
 from tests.ops.arithmetic_cases import ARITHMETIC
+from tests.ops.attention_cases import ATTENTION
 from tests.ops.case import CLASSES, Case
 from tests.ops.image_cases import IMAGES, image
 from tests.ops.movement_cases import MOVEMENT
@@ -328,6 +329,7 @@ CASES: dict[str, Case] = {
     **MOVEMENT,
     **ARITHMETIC,
     **RECURRENT,
+    **ATTENTION,
     **_LOSSES,
     **_TRAINING,
 }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from armtrain.ir.ops import OpCode
 from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
+from armtrain.runtime.reference.softmax import counted
 from tests.tolerances.model import TINY, Bound, U
 
 __all__ = ["BOUNDS"]
 
+_FAR = 700.0  # below the largest score: nothing in a sum
 _EXP = 2.2  # roundings of the exponential, whose bound is 1.1 units in the last place
 
 
@@ -31,6 +35,15 @@ def _softmax(call: Call, exact: Outputs) -> Outputs:
     """The exponential inherits the rounding of its argument; one quotient, one product."""
     distance, together = _exponent(call)
     return {"y": U * exact["y"] * (distance + _EXP + together + 2) + TINY}
+
+
+def _masked_softmax(call: Call, exact: Outputs) -> Outputs:
+    """A softmax of what counts; the rest is 0."""
+    counts = counted(call) != 0
+    top = np.where(counts, call["x"], -_FAR).max(axis=-1, keepdims=True)
+    scores = np.where(counts, call["x"], top - _FAR)
+    plain = replace(call, values={"x": scores}, attrs={"axis": scores.ndim - 1})
+    return {"y": np.where(counts, _softmax(plain, exact)["y"], 0.0)}
 
 
 def _log_softmax(call: Call, exact: Outputs) -> Outputs:
@@ -63,6 +76,7 @@ def _log_softmax_grad(call: Call, exact: Outputs) -> Outputs:
 
 BOUNDS: dict[OpCode, Bound] = {
     OpCode.SOFTMAX_FWD: _softmax,
+    OpCode.MASKED_SOFTMAX_FWD: _masked_softmax,
     OpCode.SOFTMAX_GRAD: _softmax_grad,
     OpCode.LOG_SOFTMAX_FWD: _log_softmax,
     OpCode.LOG_SOFTMAX_GRAD: _log_softmax_grad,

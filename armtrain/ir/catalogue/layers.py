@@ -73,4 +73,12 @@ ROWS: tuple[Row, ...] = (
     (OpCode.COPY, "x:R y:W", "", "", "y = x"),
     (OpCode.NHWC_TO_NCHW, "x:R y:W", "", "", "x[N,H,W,C] to y[N,C*H*W] in torch's flatten order"),
     (OpCode.NCHW_TO_NHWC, "x:R y:W", "", "", "the inverse: x[N,C*H*W] to y[N,H,W,C]"),
+    (
+        OpCode.MASKED_SOFTMAX_FWD,
+        "x:R mask:R? y:W",
+        "causal:flag",
+        "y=x",
+        "y[N,..,L,S] = e^x / sum of e^x over the S that count: mask[N,S] is not 0 there, and if "
+        "causal they are no later than L; y = 0 elsewhere, and where none counts",
+    ),
 )

@@ -257,4 +257,14 @@ def _initial(tensor: Tensor, seed: int) -> Array:
     if init.kind == InitKind.NORMAL:
         numbers = normal(seed, stream_of_name(tensor.name), count)
         return (init.a + init.b * numbers).reshape(tensor.dims)
+    if init.kind == InitKind.SINUSOID:
+        return _sinusoid(tensor.dims, init.a)
     raise ShapeError(f"{tensor.name}: no initialiser {init.kind.name} in the reference")
+
+
+def _sinusoid(dims: tuple[int, ...], factor: float) -> Array:
+    """Return rows of sines and cosines, whose angles are the row times powers of `factor`."""
+    columns = np.arange(dims[-1])
+    rows = np.arange(int(np.prod(dims[:-1])))[:, np.newaxis]
+    angles = rows * factor ** (columns // 2)
+    return np.where(columns % 2 == 0, np.sin(angles), np.cos(angles)).reshape(dims)

@@ -18,6 +18,7 @@ from armtrain.limits import LIMITS, MAX_DIM, MAX_ROWS, MAX_SIDE, MAX_THREADS, MA
 from armtrain.planfile.check import findings
 from armtrain.planfile.plan import Plan
 from tests.ops.arithmetic_cases import ARITHMETIC
+from tests.ops.attention_cases import ATTENTION
 from tests.ops.cases import make_plan
 from tests.ops.image_cases import IMAGES
 from tests.ops.movement_cases import MOVEMENT
@@ -94,6 +95,7 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         *(make_plan(case) for case in (*MOVEMENT.values(), *ARITHMETIC.values())),
         make_plan(SAMPLE_NORMS["layernorm"]),
         *(make_plan(IMAGES[n]) for n in ("conv_transpose", "nearest_scale", "bilinear_smaller")),
+        make_plan(ATTENTION["attention"]),
         *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),
         *(a_plan(loss=loss) for loss in losses),
     ):
