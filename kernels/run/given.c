@@ -37,14 +37,17 @@ static uint32_t add_sample(const run_loop *l, uint32_t tensor, uint64_t elements
     return crc;
 }
 
-/* Of some samples with their targets, 0 if one is not finite: its batch will tell. */
+/* Of some samples as they are in the data, with their targets, 0 if one is not finite: its batch
+ * will tell. */
 static uint32_t data_crc32(const run_loop *l) {
     const art_phase_io *io = &l->engine->io[ART_PHASE_TRAIN];
     uint64_t count = l->train.count, n = count < SAMPLES ? count : SAMPLES;
     uint32_t crc = 0;
     art_error ignored;
+    run_source unchanged = l->train;
+    unchanged.augment.given = false;
     for (uint64_t i = 0; i < n; i++) {
-        if (run_source_put(&l->train, l->engine, ART_PHASE_TRAIN, i * count / n, 0, l->labels,
+        if (run_source_put(&unchanged, l->engine, ART_PHASE_TRAIN, i * count / n, 0, l->labels,
                            &ignored) != ART_OK) {
             return 0;
         }

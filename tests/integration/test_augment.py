@@ -187,6 +187,21 @@ def test_a_resume_under_other_changes_is_told(
             done = subprocess.run([str(RUN), *words], capture_output=True, text=True, check=True)
             heard = done.stdout + done.stderr
     assert (said in heard) if said else ("(augmentation)" not in heard)
+    assert "training data are not those" not in heard
+
+
+def test_both_front_ends_store_the_same_sum_of_the_data(tmp_path: Path) -> None:
+    """Of the samples as they are: whoever resumes finds the same data, and writes the same file."""
+    data, text = "random:samples=21,seed=3", TEXTS[-1]
+    trained(tmp_path, data, 2, augment=text)
+    args = [str(RUN), make_plan(tmp_path), "--data", data, "--seed", str(SEED), "--resume"]
+    args += ["--augment", text, "--checkpoint", f"{tmp_path}/c", "--epochs", "2"]
+    subprocess.run(args, check=True, capture_output=True)
+    (ours,), (theirs,) = (
+        (path.read_bytes() for path in sorted((tmp_path / name).glob("*.ckpt"))[-1:])
+        for name in ("c", f"{text}-(2,)")
+    )
+    assert ours == theirs
 
 
 def test_in_the_middle_of_an_epoch_too(tmp_path: Path) -> None:

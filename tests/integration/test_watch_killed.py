@@ -27,10 +27,11 @@ FRONT_ENDS = (
 )
 MEASURED = ("epoch", "train_loss", "val_loss", "val_accuracy")
 PATIENCE = 2
+AUGMENT = "flip,noise=0.01"
 PLATEAU = "plateau:patience=0,factor=0.5,threshold=0.05,cooldown=1"
 DATA, HELD = "random:samples=22,seed=3", "random:samples=12,seed=5"
 TRAIN = ["m.plan", "--data", DATA, "--validation", HELD, "--schedule", PLATEAU]
-TRAIN += ["--early-stopping", str(PATIENCE), "--resume", "--json"]
+TRAIN += ["--augment", AUGMENT, "--early-stopping", str(PATIENCE), "--resume", "--json"]
 
 
 def command(front: list[str], name: str, epochs: int, *extra: str) -> list[str]:
@@ -45,7 +46,8 @@ def finish(front: list[str], name: str, epochs: int) -> tuple[bool, int | None]:
         options: dict[str, Any] = {"checkpoint": name, "log": f"{name}.log", "resume": True}
         options |= {"keep_best": f"{name}.best", "early_stopping": PATIENCE, "progress": False}
         trainer = at.Trainer("m.plan")
-        history = trainer.fit(DATA, epochs, validation=HELD, schedule=PLATEAU, **options)
+        options |= {"validation": HELD, "schedule": PLATEAU, "augment": AUGMENT}
+        history = trainer.fit(DATA, epochs, **options)
         return history.stopped_early, history.best_epoch
     done = subprocess.run(
         command(front, name, epochs), check=True, capture_output=True, timeout=120
