@@ -27,7 +27,7 @@ FRONT_ENDS = (
 )
 MEASURED = ("epoch", "train_loss", "val_loss", "val_accuracy")
 PATIENCE = 2
-AUGMENT = "flip,noise=0.01"
+AUGMENT = "noise=0.001"
 PLATEAU = "plateau:patience=0,factor=0.5,threshold=0.05,cooldown=1"
 DATA, HELD = "random:samples=22,seed=3", "random:samples=12,seed=5"
 TRAIN = ["m.plan", "--data", DATA, "--validation", HELD, "--schedule", PLATEAU]
