@@ -179,8 +179,9 @@ fuzz: check-host-c ## N mutated inputs per fuzzer under the sanitizers (make fuz
 
 asan-build: $(C_FUZZERS) ## build the fuzzers of BUILD
 
-bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner and training steps on this machine
+bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner, training steps and operations on this machine
 	$(VENV_PYTHON) -m pytest tests/bench -m bench --benchmark-columns=min,median,rounds
+	$(VENV_PYTHON) -m tests.bench.operations
 	@if $(VENV_PYTHON) -c "import torch" 2>/dev/null; then \
 	  $(VENV_PYTHON) tests/bench/compare_torch.py; else \
 	  echo "not compared with PyTorch: it is not installed (pip install torch==2.13.0)"; fi

@@ -56,7 +56,7 @@ class Source(Protocol):
     notes: tuple[str, ...]
 
     def check(self, expected: Expected, *, targets: bool) -> None:
-        """Refuse data that do not suit the plan, reading every label once."""
+        """Refuse data unlike `expected`; with `targets` every label is read once."""
 
     def read(self, rows: Rows, x: NDArray[np.float32], target: NDArray[Any] | None) -> None:
         """Write samples `rows` into x, shape (n, *input_shape), and target, shape (n, ...)."""

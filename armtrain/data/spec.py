@@ -56,7 +56,7 @@ OPTIONS: dict[str, Mapping[str, Option]] = {
 
 @dataclass(frozen=True)
 class Spec:
-    """A parsed SPEC: `kind`, `paths` of files, `options` and their `text`."""
+    """A parsed SPEC: `kind`, `paths` of files, `part` of a set, `options` and their `text`."""
 
     kind: str
     paths: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Spec:
 
 
 def parse_spec(text: str) -> Spec:
-    """Parse a SPEC string; raises DataError naming the possible forms.
+    """Parse the `text` of a SPEC; raises DataError naming the possible forms.
 
     Examples
     --------

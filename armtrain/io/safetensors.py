@@ -117,7 +117,7 @@ def _check_names(tensors: object) -> None:
 
 
 def load_file(path: str | os.PathLike[str]) -> dict[str, NDArray[Any]]:
-    """Read a safetensors file into new arrays, names in file order.
+    """Read the safetensors file `path` into new arrays, names in file order.
 
     Returns
     -------

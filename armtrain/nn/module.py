@@ -122,7 +122,7 @@ class Module:
         return (module for _, module in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """Yield (path, module) of this and all modules below, each once, parents first."""
+        """Yield (path below `prefix`, module) of this and all below, each once, parents first."""
         yield from self._walk(prefix, set())
 
     def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
@@ -139,11 +139,11 @@ class Module:
         return (module for _, module in self.named_modules())
 
     def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
-        """Yield (name, parameter), each once, in torch's order."""
+        """Yield (name behind `prefix`, parameter), each once, in torch's order."""
         return self._members("_parameters", prefix)
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Buffer]]:
-        """Yield (name, buffer), each once, in torch's order."""
+        """Yield (name behind `prefix`, buffer), each once, in torch's order."""
         return self._members("_buffers", prefix)
 
     def _members(self, registry: str, prefix: str) -> Iterator[tuple[str, Any]]:
@@ -164,7 +164,7 @@ class Module:
         return (buffer for _, buffer in self.named_buffers())
 
     def train(self, mode: bool = True) -> Self:
-        """Set `training` of this and all modules below, and return the module."""
+        """Set `training` of this and all modules below to `mode`, and return the module."""
         training = truth("train: mode", mode)
         for module in self.modules():
             module.training = training
@@ -175,7 +175,7 @@ class Module:
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Set whether the optimiser updates the parameters, and return the module."""
+        """Set `requires_grad`, whether parameters are updated, and return the module."""
         trained = truth("requires_grad", requires_grad)
         for param in self.parameters():
             param.requires_grad_(trained)

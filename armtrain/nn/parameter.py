@@ -72,7 +72,7 @@ class Parameter(Buffer):
         self.requires_grad = truth("requires_grad", requires_grad)
 
     def requires_grad_(self, requires_grad: bool = True) -> Parameter:
-        """Set whether the optimiser updates it, and return it."""
+        """Set `requires_grad`, whether the optimiser updates it, and return it."""
         self.requires_grad = truth("requires_grad", requires_grad)
         return self
 

@@ -102,7 +102,15 @@ def _milestones(what: str, value: Any) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class ConstantLR(LRScheduler):
-    """`factor` until `total_iters`, then 1."""
+    """`factor` until `total_iters`, then 1.
+
+    Parameters
+    ----------
+    factor : float
+    total_iters : int
+    interval : str
+        'epoch' or 'step': what time counts.
+    """
 
     word: ClassVar[str] = "constant"
     factor: float = 1.0 / 3.0
@@ -111,7 +119,15 @@ class ConstantLR(LRScheduler):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearLR(LRScheduler):
-    """A straight line from `start_factor` to `end_factor` at `total_iters`: the warm-up."""
+    """A straight line from `start_factor` to `end_factor` at `total_iters`: the warm-up.
+
+    Parameters
+    ----------
+    start_factor, end_factor : float
+    total_iters : int
+    interval : str
+        'epoch' or 'step': what time counts.
+    """
 
     word: ClassVar[str] = "linear"
     start_factor: float = 1.0 / 3.0
@@ -121,7 +137,16 @@ class LinearLR(LRScheduler):
 
 @dataclass(frozen=True, kw_only=True)
 class StepLR(LRScheduler):
-    """Times `gamma` every `step_size`."""
+    """Times `gamma` every `step_size`.
+
+    Parameters
+    ----------
+    step_size : int
+    gamma : float
+        At most 1.
+    interval : str
+        'epoch' or 'step': what time counts.
+    """
 
     word: ClassVar[str] = "step"
     step_size: int
@@ -130,7 +155,17 @@ class StepLR(LRScheduler):
 
 @dataclass(frozen=True, kw_only=True)
 class MultiStepLR(LRScheduler):
-    """Times `gamma` at every one of `milestones`."""
+    """Times `gamma` at every one of `milestones`.
+
+    Parameters
+    ----------
+    milestones : sequence of int
+        At most 16.
+    gamma : float
+        At most 1.
+    interval : str
+        'epoch' or 'step': what time counts.
+    """
 
     word: ClassVar[str] = "multistep"
     milestones: Sequence[int]
@@ -139,7 +174,15 @@ class MultiStepLR(LRScheduler):
 
 @dataclass(frozen=True, kw_only=True)
 class ExponentialLR(LRScheduler):
-    """Times `gamma` every time."""
+    """Times `gamma` every time.
+
+    Parameters
+    ----------
+    gamma : float
+        At most 1.
+    interval : str
+        'epoch' or 'step': what time counts.
+    """
 
     word: ClassVar[str] = "exponential"
     gamma: float
@@ -147,7 +190,16 @@ class ExponentialLR(LRScheduler):
 
 @dataclass(frozen=True, kw_only=True)
 class PolynomialLR(LRScheduler):
-    """(1 - time / total_iters) to the `power`, a whole number, then 0."""
+    """(1 - time / total_iters) to the `power`, then 0.
+
+    Parameters
+    ----------
+    total_iters : int
+    power : int
+        torch takes any number.
+    interval : str
+        'epoch' or 'step': what time counts.
+    """
 
     word: ClassVar[str] = "polynomial"
     total_iters: int = 5
@@ -158,7 +210,13 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from 1 to `eta_min_factor` at `T_max`, back to 1 at 2 `T_max`, and again.
 
-    `eta_min_factor` is torch's `eta_min` divided by the learning rate.
+    Parameters
+    ----------
+    T_max : int
+    eta_min_factor : float
+        torch's `eta_min` divided by the learning rate.
+    interval : str
+        'epoch' or 'step': what time counts.
     """
 
     word: ClassVar[str] = "cosine"
@@ -171,6 +229,18 @@ class OneCycleLR(LRScheduler):
     """Up and down once along cosines, step by step; the plan's learning rate is torch's `max_lr`.
 
     Momentum is the plan's and stays. After `total_steps` the last factor stays.
+
+    Parameters
+    ----------
+    total_steps : int
+    pct_start : float
+        Share of the steps that go up.
+    div_factor : float
+        The highest factor, 1, over the first one.
+    final_div_factor : float
+        The first factor over the last one.
+    interval : str
+        'step' or 'epoch': what time counts.
     """
 
     word: ClassVar[str] = "one_cycle"
@@ -185,9 +255,21 @@ class OneCycleLR(LRScheduler):
 class ReduceLROnPlateau(LRScheduler):
     """Times `factor` after `patience` epochs without a better value, down to `min_factor`.
 
-    The value is what `fit(monitor=...)` names. Better is what is better than the best by the share
-    `threshold`, torch's `threshold_mode='rel'`. After a reduction `cooldown` epochs do not count.
-    `min_factor` is torch's `min_lr` divided by the learning rate.
+    The value is what `fit(monitor=...)` names.
+
+    Parameters
+    ----------
+    factor : float
+        Below 1.
+    patience : int
+    threshold : float
+        Better is what is better than the best by this share, torch's `threshold_mode='rel'`.
+    cooldown : int
+        Epochs after a reduction that do not count.
+    min_factor : float
+        torch's `min_lr` divided by the learning rate.
+    interval : str
+        'epoch'.
     """
 
     word: ClassVar[str] = "plateau"

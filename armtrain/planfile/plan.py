@@ -189,7 +189,7 @@ class Plan(PlanData):
         return Plan.of(data)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the plan file; an existing file is replaced at once or stays as it was.
+        """Write the plan file `path`; an existing file is replaced at once or stays as it was.
 
         Raises
         ------

@@ -308,12 +308,12 @@ class Trainer:
             return out
 
     def predict_batches(self, x: Data) -> Iterator[NDArray[np.float32]]:
-        """Yield the outputs batch by batch, for data larger than memory."""
+        """Yield the outputs of data `x` batch by batch, for data larger than memory."""
         with self._opened(x, False, self._about) as source:
             yield from predict_source(self._engine, self._buffers, source, self.output_shape)
 
     def step(self, x: Any, y: Any) -> float:
-        """Train one batch of at most the planned size and return its mean loss before the step.
+        """Train a batch `x`, `y` of at most the planned size; return its mean loss before the step.
 
         Raises
         ------
@@ -327,7 +327,7 @@ class Trainer:
             return train_batch(self._engine, self._buffers, source)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write weights and buffers as a safetensors file with torch's names, crash-safe.
+        """Write weights and buffers to the safetensors file `path`, torch's names, crash-safe.
 
         Class names and preparation of the training's data are kept in its metadata.
         """
@@ -335,7 +335,7 @@ class Trainer:
         self._engine.save_safetensors(path_of("path", path), kept)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Read weights and buffers from a safetensors file; all must be there and fit.
+        """Read weights and buffers from the safetensors file `path`; all must be there and fit.
 
         Raises
         ------
@@ -360,7 +360,7 @@ class Trainer:
         return result
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Set weights and buffers from arrays by name.
+        """Set weights and buffers from `state`, arrays by name.
 
         Raises
         ------
@@ -390,5 +390,5 @@ class Trainer:
         )
 
     def open(self, data: Data, *, targets: bool = False) -> Source:
-        """Return checked data as a context manager, to be passed to the other methods."""
+        """Return checked data, with labels if `targets`, as a context manager for other methods."""
         return self._opened(data, truth("targets", targets), self._about)

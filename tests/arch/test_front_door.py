@@ -32,8 +32,17 @@ def test_readme_begins_with_the_two_commands_and_links_the_documents() -> None:
     assert "`make help`" in text
     for document in ("boards", "plan-format", "checkpoint-format"):
         assert f"(docs/{document}.md)" in text
-    for link in re.findall(r"\]\(([\w./-]+)\)", text):
-        assert (sources.ROOT / link).exists(), link
+
+
+def test_every_document_is_linked_and_every_link_leads_somewhere() -> None:
+    documents = sources.under("docs", ".md")
+    linked = set()
+    for page in (sources.Path("README.md"), sources.Path("CONTRIBUTING.md"), *documents):
+        for link in re.findall(r"\]\(([\w./-]+)(?:#[\w-]*)?\)", sources.text(page)):
+            target = (sources.ROOT / page.parent / link).resolve()
+            assert target.exists(), f"{page}: {link}"
+            linked.add(target)
+    assert {(sources.ROOT / d).resolve() for d in documents} <= linked
 
 
 def test_contributing_names_files_that_exist() -> None:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from armtrain.demos.digits import plan_digits
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -54,3 +56,8 @@ def test_recurrent_example_runs_as_printed(tmp_path: Path, environment: dict[str
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_readme_has_the_arena_of_the_demo() -> None:
+    text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    assert f"an arena of {plan_digits().arena_bytes:,} bytes" in text

@@ -68,10 +68,14 @@ class Stepper:
         """Run all steps of a phase."""
         return [self._run_step(i) for i in self.plan.phase_steps(phase)]
 
-    def replay(self, record: Record) -> Record:
-        """Run the same step on the same operands."""
+    def restore(self, record: Record) -> None:
+        """Write what a step read where it will read it again."""
         for name, tensor in self._operands(record.step, Access.READ).items():
             self.engine.poke(tensor.id, record.read[name])
+
+    def replay(self, record: Record) -> Record:
+        """Run the same step on the same operands."""
+        self.restore(record)
         return self._run_step(record.index)
 
     def check(self, record: Record) -> None:
