@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from tests.golden import metric_cases  # noqa: E402
+from tests.golden import cosine_cases, metric_cases  # noqa: E402
 from tests.golden.activations import (  # noqa: E402
     ACTIVATIONS,
     POINTS,
@@ -49,6 +49,7 @@ DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 PLATEAU_FACTORS = STORED.with_name("plateaus.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
+STORED_COSINES = STORED.with_name("cosine.json")
 STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
 STORED_ATTENTION = STORED.with_name("attention.json")
@@ -190,6 +191,35 @@ def metrics() -> dict[str, Any]:
     return {**found, "mae": mae.item(), "class_weights": weights}
 
 
+def embedding(margin: float, n: int) -> list[float]:
+    """Return the loss of n pairs and its gradient, one after the other."""
+    x = torch.from_numpy(cosine_cases.pairs(n)).requires_grad_()
+    loss_of = torch.nn.CosineEmbeddingLoss(margin)
+    loss = loss_of(x[:, 0], x[:, 1], torch.from_numpy(cosine_cases.SIGNS[:n, 0]))
+    loss.backward()
+    assert x.grad is not None
+    return [loss.item(), *x.grad.flatten().tolist()]
+
+
+def cosines(vanishing: bool) -> dict[str, list[float]]:
+    """Return the cosines of pairs, and the gradient of their sum."""
+    made = cosine_cases.pairs(max(cosine_cases.BATCHES), vanishing=vanishing)
+    x = torch.from_numpy(made).requires_grad_()
+    y = cosine_cases.cosines(torch.nn)(x)
+    y.sum().backward()
+    assert x.grad is not None
+    return {"y": y.tolist(), "x": x.grad.tolist()}
+
+
+def similarities() -> dict[str, Any]:
+    """Return everything about cosines."""
+    losses = {
+        str(margin): {str(n): embedding(margin, n) for n in cosine_cases.BATCHES}
+        for margin in cosine_cases.MARGINS
+    }
+    return {"loss": losses, "plain": cosines(False), "vanishing": cosines(True)}
+
+
 def lines(found: dict[str, Any]) -> str:
     """Return JSON with a case a line."""
     rows = [f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items()]
@@ -232,6 +262,7 @@ def main(argv: list[str]) -> int:
         STORED_ACTIVATIONS.write_text(lines(activations))
         STORED_LAYERS.write_text(lines(layers))
         STORED_ATTENTION.write_text(lines(attentions))
+        STORED_COSINES.write_text(lines(similarities()))
         STORED_METRICS.write_text(lines(metrics()))
         return 0
     worst = max(
@@ -241,9 +272,10 @@ def main(argv: list[str]) -> int:
         distance(layers, STORED_LAYERS),
         distance(activations, STORED_ACTIVATIONS),
     )
-    if metrics() != json.loads(STORED_METRICS.read_text()):
-        worst = np.inf
-        print("the metrics differ")
+    for path, again in ((STORED_METRICS, metrics()), (STORED_COSINES, similarities())):
+        if again != json.loads(path.read_text()):
+            worst = np.inf
+            print(f"{path.name} differs")
     print(f"largest difference: {worst:.3g}")
     return int(worst > 1e-6)
 
