@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from tests.golden import cosine_cases, metric_cases  # noqa: E402
+from tests.golden import cosine_cases, metric_cases, soft_cases  # noqa: E402
 from tests.golden.activations import (  # noqa: E402
     ACTIVATIONS,
     POINTS,
@@ -49,6 +49,7 @@ DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 PLATEAU_FACTORS = STORED.with_name("plateaus.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
+STORED_SOFT = STORED.with_name("soft.json")
 STORED_COSINES = STORED.with_name("cosine.json")
 STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
@@ -220,6 +221,24 @@ def similarities() -> dict[str, Any]:
     return {"loss": losses, "plain": cosines(False), "vanishing": cosines(True)}
 
 
+def soft(options: dict[str, Any], n: int) -> list[float]:
+    """Return the cross-entropy of n rows of probabilities and its gradient."""
+    given = {k: torch.tensor(v).double() if k == "weight" else v for k, v in options.items()}
+    y = torch.from_numpy(soft_cases.logits(n)).requires_grad_()
+    loss = torch.nn.CrossEntropyLoss(**given)(y, torch.from_numpy(soft_cases.targets(n)))
+    loss.backward()
+    assert y.grad is not None
+    return [loss.item(), *y.grad.flatten().tolist()]
+
+
+def softs() -> dict[str, Any]:
+    """Return every case of probabilities."""
+    return {
+        name: {str(n): soft(options, n) for n in soft_cases.BATCHES}
+        for name, options in soft_cases.OPTIONS.items()
+    }
+
+
 def lines(found: dict[str, Any]) -> str:
     """Return JSON with a case a line."""
     rows = [f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items()]
@@ -262,6 +281,7 @@ def main(argv: list[str]) -> int:
         STORED_ACTIVATIONS.write_text(lines(activations))
         STORED_LAYERS.write_text(lines(layers))
         STORED_ATTENTION.write_text(lines(attentions))
+        STORED_SOFT.write_text(lines(softs()))
         STORED_COSINES.write_text(lines(similarities()))
         STORED_METRICS.write_text(lines(metrics()))
         return 0
@@ -272,8 +292,9 @@ def main(argv: list[str]) -> int:
         distance(layers, STORED_LAYERS),
         distance(activations, STORED_ACTIVATIONS),
     )
-    for path, again in ((STORED_METRICS, metrics()), (STORED_COSINES, similarities())):
-        if again != json.loads(path.read_text()):
+    made = {STORED_METRICS: metrics, STORED_COSINES: similarities, STORED_SOFT: softs}
+    for path, make in made.items():
+        if make() != json.loads(path.read_text()):
             worst = np.inf
             print(f"{path.name} differs")
     print(f"largest difference: {worst:.3g}")
