@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from tests.golden import metric_cases  # noqa: E402
+from tests.golden import cosine_cases, metric_cases, soft_cases  # noqa: E402
 from tests.golden.activations import (  # noqa: E402
     ACTIVATIONS,
     POINTS,
@@ -49,6 +49,8 @@ DISTANCES = STORED.with_name("distances.json")
 SCHEDULE_FACTORS = STORED.with_name("schedules.json")
 PLATEAU_FACTORS = STORED.with_name("plateaus.json")
 STORED_VALUES = STORED.with_name("loss_values.json")
+STORED_SOFT = STORED.with_name("soft.json")
+STORED_COSINES = STORED.with_name("cosine.json")
 STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
 STORED_ATTENTION = STORED.with_name("attention.json")
@@ -190,6 +192,53 @@ def metrics() -> dict[str, Any]:
     return {**found, "mae": mae.item(), "class_weights": weights}
 
 
+def embedding(margin: float, n: int) -> list[float]:
+    """Return the loss of n pairs and its gradient, one after the other."""
+    x = torch.from_numpy(cosine_cases.pairs(n)).requires_grad_()
+    loss_of = torch.nn.CosineEmbeddingLoss(margin)
+    loss = loss_of(x[:, 0], x[:, 1], torch.from_numpy(cosine_cases.SIGNS[:n, 0]))
+    loss.backward()
+    assert x.grad is not None
+    return [loss.item(), *x.grad.flatten().tolist()]
+
+
+def cosines(vanishing: bool) -> dict[str, list[float]]:
+    """Return the cosines of pairs, and the gradient of their sum."""
+    made = cosine_cases.pairs(max(cosine_cases.BATCHES), vanishing=vanishing)
+    x = torch.from_numpy(made).requires_grad_()
+    y = cosine_cases.cosines(torch.nn)(x)
+    y.sum().backward()
+    assert x.grad is not None
+    return {"y": y.tolist(), "x": x.grad.tolist()}
+
+
+def similarities() -> dict[str, Any]:
+    """Return everything about cosines."""
+    losses = {
+        str(margin): {str(n): embedding(margin, n) for n in cosine_cases.BATCHES}
+        for margin in cosine_cases.MARGINS
+    }
+    return {"loss": losses, "plain": cosines(False), "vanishing": cosines(True)}
+
+
+def soft(options: dict[str, Any], n: int) -> list[float]:
+    """Return the cross-entropy of n rows of probabilities and its gradient."""
+    given = {k: torch.tensor(v).double() if k == "weight" else v for k, v in options.items()}
+    y = torch.from_numpy(soft_cases.logits(n)).requires_grad_()
+    loss = torch.nn.CrossEntropyLoss(**given)(y, torch.from_numpy(soft_cases.targets(n)))
+    loss.backward()
+    assert y.grad is not None
+    return [loss.item(), *y.grad.flatten().tolist()]
+
+
+def softs() -> dict[str, Any]:
+    """Return every case of probabilities."""
+    return {
+        name: {str(n): soft(options, n) for n in soft_cases.BATCHES}
+        for name, options in soft_cases.OPTIONS.items()
+    }
+
+
 def lines(found: dict[str, Any]) -> str:
     """Return JSON with a case a line."""
     rows = [f"{json.dumps(name)}: {json.dumps(values)}" for name, values in found.items()]
@@ -232,6 +281,8 @@ def main(argv: list[str]) -> int:
         STORED_ACTIVATIONS.write_text(lines(activations))
         STORED_LAYERS.write_text(lines(layers))
         STORED_ATTENTION.write_text(lines(attentions))
+        STORED_SOFT.write_text(lines(softs()))
+        STORED_COSINES.write_text(lines(similarities()))
         STORED_METRICS.write_text(lines(metrics()))
         return 0
     worst = max(
@@ -241,9 +292,11 @@ def main(argv: list[str]) -> int:
         distance(layers, STORED_LAYERS),
         distance(activations, STORED_ACTIVATIONS),
     )
-    if metrics() != json.loads(STORED_METRICS.read_text()):
-        worst = np.inf
-        print("the metrics differ")
+    made = {STORED_METRICS: metrics, STORED_COSINES: similarities, STORED_SOFT: softs}
+    for path, make in made.items():
+        if make() != json.loads(path.read_text()):
+            worst = np.inf
+            print(f"{path.name} differs")
     print(f"largest difference: {worst:.3g}")
     return int(worst > 1e-6)
 

@@ -107,6 +107,8 @@ class OpCode(IntEnum):
     SOFT_CROSS_ENTROPY_GRAD = 94
     SOFT_CROSS_ENTROPY_EVAL = 95
     MASKED_SOFTMAX_FWD = 96
+    COSINE_EMBEDDING_GRAD = 97
+    COSINE_EMBEDDING_EVAL = 98
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

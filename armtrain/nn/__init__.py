@@ -32,6 +32,7 @@ from armtrain.nn.dropout import Dropout
 from armtrain.nn.linear import Linear
 from armtrain.nn.losses import (
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
     CrossEntropyLoss,
     HuberLoss,
     KLDivLoss,
@@ -57,6 +58,7 @@ from armtrain.nn.recurrent import GRU, LSTM, RNN
 from armtrain.nn.recurrent_cells import GRUCell, LSTMCell, RNNCell
 from armtrain.nn.reshape import Flatten, Identity, Unflatten
 from armtrain.nn.sample_norm import GroupNorm, LayerNorm, RMSNorm
+from armtrain.nn.similarity import CosineSimilarity
 from armtrain.nn.softmax import LogSoftmax, Softmax
 from armtrain.nn.tensor import Tensor
 from armtrain.nn.trace import trace
@@ -82,6 +84,8 @@ __all__ = [
     "Conv2d",
     "ConvTranspose1d",
     "ConvTranspose2d",
+    "CosineEmbeddingLoss",
+    "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
     "Flatten",

@@ -24,6 +24,7 @@ from armtrain.nn.attention import attend, counting_keys, no_attention_mask
 from armtrain.nn.parameter import Buffer
 from armtrain.nn.pool import AvgPool2d, MaxPool2d
 from armtrain.nn.prelu import sloped
+from armtrain.nn.similarity import CosineSimilarity, cosine
 from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.nn.tensor import flatten as _flatten
 from armtrain.nn.tensor import softmax as _softmax
@@ -35,6 +36,7 @@ __all__ = [
     "adaptive_avg_pool2d",
     "avg_pool2d",
     "cat",
+    "cosine_similarity",
     "elu",
     "flatten",
     "gelu",
@@ -149,6 +151,13 @@ def softmax(input: Tensor, dim: int | None = None) -> Tensor:
 def log_softmax(input: Tensor, dim: int | None = None) -> Tensor:
     """Return the logarithm of the softmax; see `LogSoftmax`."""
     return _softmax(_traced("log_softmax", input), None, dim, log=True)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """Return the cosines of two values along a dimension; see `CosineSimilarity`."""
+    layer = CosineSimilarity(dim, eps)
+    first = _traced("cosine_similarity", x1)
+    return cosine(first, _traced("cosine_similarity", x2), layer.dim, layer.eps)
 
 
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:

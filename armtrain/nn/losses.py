@@ -13,6 +13,7 @@ from armtrain.values import real, truth
 
 __all__ = [
     "BCEWithLogitsLoss",
+    "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "HuberLoss",
     "KLDivLoss",
@@ -235,11 +236,38 @@ class KLDivLoss(Loss):
             raise ArgumentError(f"KLDivLoss: log_target needs True or False, got {log_target!r}")
 
 
+class CosineEmbeddingLoss(Loss):
+    """Mean of 1 - y where the target is 1, and of max(y - margin, 0) where it is -1.
+
+    The network returns the cosines y itself, as `functional.cosine_similarity` makes them of two
+    values (N, features): shape (N, 1), as that of targets. torch's loss takes the two values.
+
+    Parameters
+    ----------
+    margin : float
+        Cosines of unlike pairs below it cost nothing; from -1 to 1.
+    size_average, reduce, reduction
+        Only torch's defaults, in torch's order.
+    """
+
+    word = "cosine_embedding"
+
+    def __init__(
+        self,
+        margin: float = 0.0,
+        size_average: None = None,
+        reduce: None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(margin=real("CosineEmbeddingLoss: margin", margin, -1.0, 1.0, MIN_FLOAT))
+        only_mean(self, size_average, reduce, reduction)
+
+
 _LOSSES: dict[str, type[Loss]] = {
     loss.word: loss
     for loss in (
         *(CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss, MSELoss),
-        *(L1Loss, SmoothL1Loss, HuberLoss, KLDivLoss),
+        *(L1Loss, SmoothL1Loss, HuberLoss, KLDivLoss, CosineEmbeddingLoss),
     )
 }
 _WORDS = {"true": True, "false": False, "none": None}

@@ -14,6 +14,7 @@ from armtrain.limits import MAX_WEIGHTS, NO_LABEL
 from armtrain.nn.loss_base import plain_loss
 from armtrain.nn.losses import (
     BCEWithLogitsLoss,
+    CosineEmbeddingLoss,
     CrossEntropyLoss,
     HuberLoss,
     KLDivLoss,
@@ -90,6 +91,7 @@ _RULES: dict[type[Loss], _Rule] = {
         OpCode.KL_DIV_EVAL,
         lambda o: {"log_target": o["log_target"], "batchmean": o["reduction"] == "batchmean"},
     ),
+    CosineEmbeddingLoss: _Rule(OpCode.COSINE_EMBEDDING_GRAD, OpCode.COSINE_EMBEDDING_EVAL),
 }
 
 

@@ -240,6 +240,8 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.NLL_EVAL: _classes,
     OpCode.SOFT_CROSS_ENTROPY_GRAD: _soft,
     OpCode.SOFT_CROSS_ENTROPY_EVAL: _soft,
+    OpCode.COSINE_EMBEDDING_GRAD: _elements,
+    OpCode.COSINE_EMBEDDING_EVAL: _elements,
     OpCode.SIGMOID_FWD: _alike("x", "y"),
     OpCode.SIGMOID_GRAD: _alike("y", "dy", "dx"),
     OpCode.RELU6_FWD: _alike("x", "y"),

@@ -36,6 +36,7 @@ static const loss_op loss_ops[] = {
     ELEMENT_LOSS(HUBER),
     ELEMENT_LOSS(KL_DIV),
     ELEMENT_LOSS(BCE_WITH_LOGITS),
+    ELEMENT_LOSS(COSINE_EMBEDDING),
 };
 
 static const char *const phase_names[3] = {"train", "evaluate", "predict"};

@@ -235,7 +235,8 @@ static loss_job soft_job(const art_op_args *args, unsigned ws) {
 static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t *correct,
                       art_error *err) {
     if (job.soft) {
-        ART_TRY(art_check_unit(args, TARGET, "cross-entropy of probabilities", err));
+        ART_TRY(art_check_targets(args, TARGET, 0.0f, false,
+                                  "cross-entropy of probabilities needs targets from 0 to 1", err));
     } else {
         ART_TRY(weigh_labels(&job, err));
     }

@@ -18,6 +18,7 @@ typedef struct element_job {
     float *dy;          /* NULL: only the loss */
     double times, over; /* the loss is times the sum over this */
     float slope;        /* factor of the gradient */
+    double margin;
     art_vec_huber huber;
     int log_target;
     const float *weight; /* of each column, or NULL: `all` */
@@ -73,6 +74,32 @@ static double kl_div_sum(const art_op_args *args, const void *constants, size_t 
         dy_at(job, first), art_in(args, Y) + first, art_in(args, TARGET) + first, job->slope, n);
 }
 
+static element_job cosine_embedding_job(const art_op_args *args, double count) {
+    return (element_job){.times = 1.0,
+                         .over = count,
+                         .slope = (float)(1.0 / count),
+                         .margin = args->attr[ART_COSINE_EMBEDDING_GRAD_A_MARGIN].f};
+}
+
+/* Exact but for the sum; what is not a number stays so. */
+static double cosine_embedding_sum(const art_op_args *args, const void *constants, size_t first,
+                                   size_t n) {
+    const element_job *job = constants;
+    const float *y = art_in(args, Y) + first, *t = art_in(args, TARGET) + first;
+    float *dy = dy_at(job, first);
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        bool alike = t[i] > 0.0f;
+        double gap = alike ? 1.0 - (double)y[i] : (double)y[i] - job->margin;
+        bool costs = alike || !(gap < 0.0);
+        sum += costs ? gap : 0.0;
+        if (dy) {
+            dy[i] = alike ? -job->slope : costs ? job->slope : 0.0f;
+        }
+    }
+    return sum;
+}
+
 /* With one weight for all, the workspace holds it alone. */
 static element_job bce_job(const art_op_args *args, unsigned ws, double count) {
     const float *weights = art_weights(args, 0, ws);
@@ -118,8 +145,9 @@ static art_status check(const art_op_args *args, const char *const *names, unsig
     return ART_OK;
 }
 
-/* The functions of one operation of loss `name`; `work` is scalar operations per element. */
-#define ELEMENT_OP(name, op, n, work, dy)                                                          \
+/* The functions of one operation of loss `name`; `work` is scalar operations per element, `targets`
+ * whether they can be used. */
+#define ELEMENT_OP(name, op, n, work, targets, dy)                                                 \
     art_status art_op_##op##_check(const art_op_args *args, art_error *err) {                      \
         static const char *const names[] = {#op ".y", #op ".target", #op ".loss", #op ".dy"};      \
         return check(args, names, n, err);                                                         \
@@ -128,17 +156,21 @@ static art_status check(const art_op_args *args, const char *const *names, unsig
     art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
         const double count = (double)art_count(&args->operand[Y]);                                 \
         (void)err;                                                                                 \
+        ART_TRY(targets);                                                                          \
         run(args, name##_job(args, count), work, name##_sum, dy);                                  \
         return ART_OK;                                                                             \
     }
-#define ELEMENT_LOSS(NAME, name, work)                                                             \
+#define ELEMENT_LOSS(NAME, name, work, targets)                                                    \
     SAME_SLOTS(NAME);                                                                              \
-    ELEMENT_OP(name, name##_grad, 4, work, art_out(args, DY))                                      \
-    ELEMENT_OP(name, name##_eval, 3, work, NULL)
+    ELEMENT_OP(name, name##_grad, 4, work, targets, art_out(args, DY))                             \
+    ELEMENT_OP(name, name##_eval, 3, work, targets, NULL)
 
-ELEMENT_LOSS(MSE, mse, 4)
-ELEMENT_LOSS(HUBER, huber, 6)
-ELEMENT_LOSS(KL_DIV, kl_div, 40)
+ELEMENT_LOSS(MSE, mse, 4, ART_OK)
+ELEMENT_LOSS(HUBER, huber, 6, ART_OK)
+ELEMENT_LOSS(KL_DIV, kl_div, 40, ART_OK)
+ELEMENT_LOSS(COSINE_EMBEDDING, cosine_embedding, 4,
+             art_check_targets(args, TARGET, -1.0f, true,
+                               "cosine embedding needs 1 for pairs that are alike, else -1", err))
 
 /* Binary cross-entropy has a workspace for its weights, and one weight for all or each column. */
 SAME_SLOTS(BCE_WITH_LOGITS);
@@ -153,7 +185,8 @@ SAME_SLOTS(BCE_WITH_LOGITS);
     }                                                                                              \
     art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
         const double count = (double)art_count(&args->operand[Y]);                                 \
-        ART_TRY(art_check_unit(args, TARGET, "binary cross-entropy", err));                        \
+        ART_TRY(art_check_targets(args, TARGET, 0.0f, false,                                       \
+                                  "binary cross-entropy needs targets from 0 to 1", err));         \
         run(args, bce_job(args, ART_##NAME##_WS, count), 40, bce_sum, dy);                         \
         return ART_OK;                                                                             \
     }

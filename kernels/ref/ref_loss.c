@@ -159,6 +159,15 @@ static element kl_div(const art_op_args *args, double y, double t) {
     return e;
 }
 
+static element cosine_embedding(const art_op_args *args, double y, double t) {
+    const double over = y - args->attr[ART_COSINE_EMBEDDING_GRAD_A_MARGIN].f;
+    element e = {.value = t == 1 ? 1 - y : fmax(over, 0)};
+    e.slope = t == 1 ? -1 : over >= 0;
+    e.value_tol = 1e-14 * (1 + fabs(y));
+    e.slope_tol = U * fabs(e.slope);
+    return e;
+}
+
 /* Sums in double: their own error is far below what an element's is allowed. */
 static void elements(const art_op_args *args, element (*fn)(const art_op_args *, double, double),
                      double over, double *const *out, double *const *tol) {
@@ -196,6 +205,7 @@ static double kl_div_over(const art_op_args *args) {
     }
 ELEMENT_LOSS(huber, count_of)
 ELEMENT_LOSS(kl_div, kl_div_over)
+ELEMENT_LOSS(cosine_embedding, count_of)
 
 /* (1 - t) softplus(y) + p t softplus(-y): three roundings, exp, log1p and their arguments. */
 static element bce(const art_op_args *args, size_t i, double y, double t) {

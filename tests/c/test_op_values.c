@@ -174,6 +174,31 @@ static void test_probabilities(void) {
     scene_free(&s);
 }
 
+/* A pair at the margin has a slope, one below it none, and what is not a number stays so. */
+static void test_cosines(void) {
+    art_error err;
+    void *results[SCENE_SLOTS] = {NULL};
+    scene s = scene_new("cosine_embedding_grad", ART_OP_COSINE_EMBEDDING_GRAD, NULL);
+    const float y[4] = {0.25f, 0.125f, 0.5f, 0.75f}, t[4] = {-1, -1, -1, 1};
+    float *cosine = scene_operand(&s, ART_COSINE_EMBEDDING_GRAD_Y, F32, 1, 2, 4, 1);
+    memcpy(cosine, y, sizeof y);
+    memcpy(scene_operand(&s, ART_COSINE_EMBEDDING_GRAD_TARGET, F32, 1, 2, 4, 1), t, sizeof t);
+    scene_operand(&s, ART_COSINE_EMBEDDING_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+    scene_operand(&s, ART_COSINE_EMBEDDING_GRAD_DY, F32, 1, 2, 4, 1);
+    s.attr[ART_COSINE_EMBEDDING_GRAD_A_MARGIN].f = 0.25;
+    for (int i = 0; i < 2; i++) {
+        EXPECT_STATUS(run(&s, results, &err), ART_OK, err, "");
+        double loss = *(double *)results[ART_COSINE_EMBEDDING_GRAD_LOSS];
+        const float *d = results[ART_COSINE_EMBEDDING_GRAD_DY];
+        EXPECT(i == 0 ? loss == 0.125 : isnan(loss));
+        EXPECT(d[0] == 0.25f && (d[1] == 0.0f) == (i == 0) && d[2] == 0.25f && d[3] == -0.25f);
+        free(results[ART_COSINE_EMBEDDING_GRAD_LOSS]);
+        free(results[ART_COSINE_EMBEDDING_GRAD_DY]);
+        cosine[1] = NAN;
+    }
+    scene_free(&s);
+}
+
 /* ---- clipping ---- */
 
 static art_status clip(const double *sums, int n, double max_norm, float *scale, art_error *err) {
@@ -466,6 +491,7 @@ int main(void) {
     test_uncounted_labels();
     test_unit_targets();
     test_probabilities();
+    test_cosines();
     test_clip();
     test_nan();
     test_relu_bits();

@@ -218,6 +218,14 @@ static void test_sums(void) {
     }
 }
 
+static void signs(const scene *s) {
+    const art_array *target = &s->args.operand[ART_COSINE_EMBEDDING_GRAD_TARGET];
+    float *t = target->data;
+    for (size_t i = 0; i < (size_t)art_count(target); i++) {
+        t[i] = t[i] < 0 ? -1 : 1;
+    }
+}
+
 /* Blocks do not depend on a loss's numbers: the longest sums have one choice of them. */
 static void test_element_losses(void) {
     static const double bounds[] = {0.0, 0.5, 2.0};
@@ -241,6 +249,14 @@ static void test_element_losses(void) {
                 flags >> 1;
             verify_loss(s, e, length(i, 1));
         }
+        scene s =
+            vectors(NEW(COSINE_EMBEDDING_GRAD, cosine_embedding_grad), 2, 1, length(i, 1), -1, 1);
+        scene e =
+            vectors(NEW(COSINE_EMBEDDING_EVAL, cosine_embedding_eval), 2, 1, length(i, 1), -1, 1);
+        signs(&s), signs(&e);
+        s.attr[ART_COSINE_EMBEDDING_GRAD_A_MARGIN].f =
+            e.attr[ART_COSINE_EMBEDDING_EVAL_A_MARGIN].f = 0.25;
+        verify_loss(s, e, length(i, 1));
     }
 }
 

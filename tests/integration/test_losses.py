@@ -96,6 +96,45 @@ def test_targets_beyond_one_are_refused(bad: float, loss: nn.Loss) -> None:
         trainer.step(X, target)
 
 
+@pytest.mark.parametrize("bad", [0.0, 0.5, -2.0])
+def test_targets_of_pairs_are_signs(bad: float) -> None:
+    trainer = trainer_of(nn.CosineEmbeddingLoss())
+    target = np.ones((4, 3), np.float32)
+    target[1, 2] = bad
+    with pytest.raises(DataError, match=f"target {bad:g} of sample 1 .* needs 1 for pairs .* else"):
+        trainer.step(X, target)
+
+
+def test_pairs_are_pulled_together_and_apart() -> None:
+    class Pairs(nn.Module):
+        """The cosine of two values after one layer."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.encoder = nn.Linear(4, 3)
+
+        def forward(self, x: nn.Tensor) -> nn.Tensor:
+            return nn.functional.cosine_similarity(self.encoder(x[:, 0]), self.encoder(x[:, 1]))
+
+    plan = at.plan(
+        Pairs(),
+        input_shape=(2, 4),
+        batch_size=6,
+        loss=nn.CosineEmbeddingLoss(margin=0.2),
+        optimizer=optim.Adam(lr=0.05),
+        threads=1,
+    )
+    trainer = at.Trainer(plan, seed=3)
+    one, other = np.triu_indices(4, 1)
+    x, alike = np.stack([X[one], X[other]], 1), np.where(one // 2 == other // 2, 1, -1)
+    target = alike.astype(np.float32)
+    trainer.fit((x, target), epochs=200, progress=False)
+    assert trainer.evaluate((x, target)).loss < 0.02
+    found = trainer.predict(x)[:, 0]
+    assert (found[alike == 1] > 0.9).all()
+    assert (found[alike == -1] < 0.3).all()
+
+
 def test_options_are_in_the_plan() -> None:
     plan = trainer_of(nn.CrossEntropyLoss((1, 2, 3), label_smoothing=0.1)).plan
     assert plan.program.loss == "cross_entropy:weight=1.0/2.0/3.0,label_smoothing=0.1"

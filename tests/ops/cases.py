@@ -59,6 +59,19 @@ class Fork(nn.Module):
         return self.last(self.left(x) + x + self.tanh(self.right(x)))
 
 
+class Pairs(nn.Module):
+    """Two values through one encoder, and the cosine between what it makes of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(6, 4)
+
+    def forward(self, x: Any) -> Any:
+        """Return cosines (N, 1)."""
+        one, other = self.encoder(x[:, 0]).tanh(), self.encoder(x[:, 1]).tanh()
+        return nn.functional.cosine_similarity(one, other)
+
+
 def vector(*layers: Callable[[], Any], **more: Any) -> Case:
     """Return a case of layers on 6 features."""
     return Case(lambda: nn.Sequential(*(layer() for layer in layers)), (6,), **more)
@@ -83,6 +96,11 @@ def softmax(normal: Any) -> Any:
     """Return probabilities."""
     powers = np.exp(normal)
     return powers / powers.sum(axis=-1, keepdims=True)
+
+
+def sign(normal: Any) -> Any:
+    """Return 1 and -1."""
+    return np.where(normal > 0.0, 1.0, -1.0)
 
 
 def sgd(**options: Any) -> Callable[[], Any]:
@@ -264,6 +282,9 @@ _LOSSES = {
         target_shape=(12,),
         loss=lambda: nn.BCEWithLogitsLoss(pos_weight=range(12)),
         targets=unit,
+    ),
+    "cosine_embedding": Case(
+        Pairs, (2, 6), (1,), lambda: nn.CosineEmbeddingLoss(0.1), sign, batch_size=5, smallest=3
     ),
     "l1": regression(lambda: nn.L1Loss()),
     "smooth_l1": regression(lambda: nn.SmoothL1Loss(beta=0.7)),

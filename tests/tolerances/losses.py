@@ -124,6 +124,13 @@ def _soft_cross_entropy(call: Call, exact: Outputs) -> Outputs:
     return result
 
 
+def _cosine_embedding(call: Call, exact: Outputs) -> Outputs:
+    """Sums in double of what is exact but for a rounding in double; a slope is rounded once."""
+    terms = 1.0 + np.abs(call["y"]) + abs(call.number("margin"))
+    result = {"loss": np.array([U * U * call["y"].size * terms.mean()])}
+    return result | {"dy": U * np.abs(exact["dy"])} if "dy" in exact else result
+
+
 BOUNDS: dict[OpCode, Bound] = {
     OpCode.CROSS_ENTROPY_GRAD: _cross_entropy,
     OpCode.CROSS_ENTROPY_EVAL: _cross_entropy,
@@ -141,4 +148,6 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.NLL_EVAL: _label_loss,
     OpCode.SOFT_CROSS_ENTROPY_GRAD: _soft_cross_entropy,
     OpCode.SOFT_CROSS_ENTROPY_EVAL: _soft_cross_entropy,
+    OpCode.COSINE_EMBEDDING_GRAD: _cosine_embedding,
+    OpCode.COSINE_EMBEDDING_EVAL: _cosine_embedding,
 }

@@ -105,4 +105,12 @@ ROWS: tuple[Row, ...] = (
         "classes, target f32[N,classes] in [0, 1]",
     ),
     (OpCode.SOFT_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _SOFT, "", "loss f64[1]"),
+    (
+        OpCode.COSINE_EMBEDDING_GRAD,
+        "y:R target:R loss:W dy:W",
+        "margin:real",
+        "dy=y",
+        "mean over all elements of target = 1 ? 1 - y : max(y - margin, 0), targets 1 or -1",
+    ),
+    (OpCode.COSINE_EMBEDDING_EVAL, "y:R target:R loss:W", "margin:real", "", "loss f64[1]"),
 )

@@ -11,6 +11,8 @@ from armtrain.runtime.reference.call import Call, Outputs
 __all__ = [
     "bce_with_logits_eval",
     "bce_with_logits_grad",
+    "cosine_embedding_eval",
+    "cosine_embedding_grad",
     "cross_entropy_eval",
     "cross_entropy_grad",
     "huber_eval",
@@ -188,3 +190,20 @@ def soft_cross_entropy_grad(call: Call) -> Outputs:
 def soft_cross_entropy_eval(call: Call) -> Outputs:
     """Loss = -mean over rows of sum w q log softmax, q the targets after smoothing."""
     return {"loss": np.array([-(_soft_shares(call) * _log_softmax(call["y"])).sum()])}
+
+
+def _gaps(call: Call) -> tuple[Array, Array]:
+    """Return how far each cosine is from where it costs nothing, and the slope of that."""
+    alike, gap = call["target"] > 0.0, call["y"] - call.number("margin")
+    gaps = np.where(alike, 1.0 - call["y"], np.where(gap < 0.0, 0.0, gap))
+    return gaps, np.where(alike, -1.0, np.where(gap < 0.0, 0.0, 1.0))
+
+
+def cosine_embedding_grad(call: Call) -> Outputs:
+    """Gradient -1 over elements where the target is 1, else 1 over them from the margin on."""
+    return {**cosine_embedding_eval(call), "dy": _gaps(call)[1] / call["y"].size}
+
+
+def cosine_embedding_eval(call: Call) -> Outputs:
+    """Loss = mean of target = 1 ? 1 - y : max(y - margin, 0)."""
+    return {"loss": np.array([_gaps(call)[0].mean()])}

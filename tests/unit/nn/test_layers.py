@@ -121,6 +121,8 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.HuberLoss(delta=0.0), "delta needs a finite number from 1.17549e-38"),
         (lambda: nn.SmoothL1Loss(beta=-1.0), "beta needs a finite number from 0"),
         (lambda: nn.KLDivLoss(reduction="sum"), "reduction='sum' is not available; use 'mean'"),
+        (lambda: nn.CosineEmbeddingLoss(1.5), "margin needs a finite number from -1 to 1"),
+        (lambda: nn.CosineEmbeddingLoss(reduction="sum"), "reduction='sum' is not available"),
         (lambda: nn.KLDivLoss(False, reduction="batchmean"), "size_average=False"),  # type: ignore[arg-type]
     ],
 )
@@ -176,6 +178,7 @@ def test_losses_take_torchs_positions() -> None:
         (nn.HuberLoss(delta=3), "huber:delta=3.0"),
         (nn.KLDivLoss(reduction="batchmean"), "kl_div:reduction=batchmean"),
         (nn.KLDivLoss(log_target=True), "kl_div:log_target=true"),
+        (nn.CosineEmbeddingLoss(-0.25), "cosine_embedding:margin=-0.25"),
         (nn.CrossEntropyLoss(label_smoothing=0.1), "cross_entropy:label_smoothing=0.1"),
         (
             nn.CrossEntropyLoss([1, 0.5], ignore_index=1),
@@ -288,7 +291,7 @@ _OF_SEVERAL = ("cat", "stack", "scaled_dot_product_attention")
 
 @pytest.mark.parametrize("name", [n for n in functional.__all__ if n not in _OF_SEVERAL])
 def test_functions_refuse_arrays(name: str) -> None:
-    arguments = (2,) if "pool" in name or name == "prelu" else ()
+    arguments = (2,) if "pool" in name or name in ("prelu", "cosine_similarity") else ()
     with pytest.raises(ShapeError, match=f"functional.{name} was called with ndarray"):
         getattr(F, name)(np.zeros(3), *arguments)
 

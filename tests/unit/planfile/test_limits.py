@@ -88,7 +88,7 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
     losses = (
         *(nn.HuberLoss(), nn.KLDivLoss(), nn.BCEWithLogitsLoss(pos_weight=weights)),
         *(nn.CrossEntropyLoss(weights, label_smoothing=0.1), nn.NLLLoss(weights)),
-        nn.CrossEntropyLoss(weights, probabilities=True),
+        *(nn.CrossEntropyLoss(weights, probabilities=True), nn.CosineEmbeddingLoss()),
     )
     for made in (
         a_plan(),
