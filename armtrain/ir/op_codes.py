@@ -107,6 +107,8 @@ class OpCode(IntEnum):
     SOFT_CROSS_ENTROPY_GRAD = 94
     SOFT_CROSS_ENTROPY_EVAL = 95
     MASKED_SOFTMAX_FWD = 96
+    EMBEDDING_FWD = 97
+    EMBEDDING_GRAD = 98
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

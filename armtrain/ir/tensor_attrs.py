@@ -12,6 +12,7 @@ __all__ = [
     "AffineAttrs",
     "CatAttrs",
     "CombineAttrs",
+    "EmbeddingAttrs",
     "FunctionAttrs",
     "MaskedSoftmaxAttrs",
     "MatmulAttrs",
@@ -138,3 +139,11 @@ class MaskedSoftmaxAttrs:
 
     kind: ClassVar[NodeKind] = NodeKind.MASKED_SOFTMAX
     causal: bool
+
+
+@dataclass(frozen=True)
+class EmbeddingAttrs:
+    """Parameter: weight (V, D), whose rows x names; row `padding` is not trained, None: all are."""
+
+    kind: ClassVar[NodeKind] = NodeKind.EMBEDDING
+    padding: int | None

@@ -198,7 +198,7 @@ def feature_order(graph: Graph) -> tuple[Image, ...]:
 
 
 def _contested(graph: Graph) -> frozenset[str]:
-    """Return the linear weights that a settled graph uses on values of different orders."""
+    """Return the linear weights that a settled graph uses in different orders of their rows."""
     orders = feature_order(graph)
     seen: dict[str, set[Image]] = {}
     for node in graph.nodes:
@@ -206,6 +206,8 @@ def _contested(graph: Graph) -> frozenset[str]:
         if node.kind == NodeKind.LINEAR and name is not None:
             flat = len(node.shape) == 2
             seen.setdefault(name, set()).add(orders[node.inputs[0]] if flat else None)
+        if node.kind == NodeKind.EMBEDDING and name is not None:
+            seen.setdefault(name, set()).add(None)
     return frozenset(name for name, found in seen.items() if len(found) > 1)
 
 

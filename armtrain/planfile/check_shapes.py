@@ -276,6 +276,7 @@ _SAMPLES = frozenset(
 
 _RANKS = (
     ("LINEAR_", {"w": 2, "dw": 2}),
+    ("EMBEDDING_", {"w": 2, "dw": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("CONV_TRANSPOSE2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("ADAPTIVE_AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
