@@ -111,7 +111,8 @@ def values(case: LossCase) -> dict[str, list[float]]:
     for n in BATCHES:
         y = torch.from_numpy(outputs(n)).requires_grad_()
         target = torch.from_numpy(targets(case, n))
-        loss = loss_of(y, target.long() if case.labels else target)
+        y_shaped = y.reshape(n, *case.shape)
+        loss = loss_of(y_shaped, target.long() if case.labels else target)
         loss.backward()
         assert y.grad is not None
         result[str(n)] = [loss.item(), *y.grad.flatten().tolist()]

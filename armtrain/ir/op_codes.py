@@ -109,6 +109,8 @@ class OpCode(IntEnum):
     MASKED_SOFTMAX_FWD = 96
     EMBEDDING_FWD = 97
     EMBEDDING_GRAD = 98
+    PLACES_CROSS_ENTROPY_GRAD = 99
+    PLACES_CROSS_ENTROPY_EVAL = 100
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

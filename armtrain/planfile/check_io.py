@@ -26,6 +26,7 @@ _NAMES = (
     "WEIGHTED_CROSS_ENTROPY",
     "NLL",
     "SOFT_CROSS_ENTROPY",
+    "PLACES_CROSS_ENTROPY",
 )
 _LOSSES = {
     Phase.TRAIN: tuple(OpCode[f"{name}_GRAD"] for name in _NAMES),

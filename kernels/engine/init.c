@@ -109,6 +109,14 @@ art_status art_engine_initialize(art_engine *engine, art_error *err) {
     return ART_OK;
 }
 
+/* Classes of labels that are floats, 0 where targets are values. */
+static uint64_t place_classes(const art_engine *engine) {
+    const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
+    bool places = io->loss_step < io->last &&
+                  engine->plan.steps[io->loss_step].op == ART_OP_PLACES_CROSS_ENTROPY_GRAD;
+    return places ? art_engine_classes(engine, io) : 0;
+}
+
 void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,
                        void *target) {
     uint64_t x_stream = art_stream_of_name("random:x");
@@ -129,9 +137,12 @@ void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, 
         *(int32_t *)target = (int32_t)(word * info.n_classes >> 32);
         return;
     }
+    const uint64_t classes = place_classes(engine);
     for (uint64_t i = 0; i < info.target_elements; i++) {
         uint64_t counter = index * info.target_elements + i;
-        ((float *)target)[i] = art_random_uniform(seed, target_stream, counter);
+        ((float *)target)[i] =
+            classes == 0 ? art_random_uniform(seed, target_stream, counter)
+                         : (float)(art_random_u32(seed, target_stream, counter) * classes >> 32);
     }
 }
 

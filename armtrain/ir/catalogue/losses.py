@@ -105,4 +105,12 @@ ROWS: tuple[Row, ...] = (
         "classes, target f32[N,classes] in [0, 1]",
     ),
     (OpCode.SOFT_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _SOFT, "", "loss f64[1]"),
+    (
+        OpCode.PLACES_CROSS_ENTROPY_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        _WEIGHTED,
+        "dy=y",
+        "weighted_cross_entropy_grad of every row of y[N,..,classes], target f32 a label each",
+    ),
+    (OpCode.PLACES_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _WEIGHTED, "", "loss f64[1]"),
 )
