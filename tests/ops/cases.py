@@ -21,6 +21,7 @@ from tests.ops.embedding_cases import EMBEDDINGS
 from tests.ops.image_cases import IMAGES, image
 from tests.ops.movement_cases import MOVEMENT
 from tests.ops.norm_cases import SAMPLE_NORMS
+from tests.ops.places_cases import PLACES
 from tests.ops.recurrent_cases import RECURRENT
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
@@ -84,29 +85,6 @@ def softmax(normal: Any) -> Any:
     """Return probabilities."""
     powers = np.exp(normal)
     return powers / powers.sum(axis=-1, keepdims=True)
-
-
-def labels(normal: Any) -> Any:
-    """Return classes, as floats."""
-    return np.floor(np.abs(normal) * 10.0) % CLASSES
-
-
-class Places(nn.Module):
-    """Logits (N, classes, places)."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.last = nn.Linear(3, 4), nn.Linear(4, CLASSES)
-
-    def forward(self, x: Any) -> Any:
-        """Return logits, as they lie the classes last."""
-        return self.last(self.first(x).tanh()).transpose(1, 2)
-
-
-def two_linears_of_places(**more: Any) -> Case:
-    """Return a case of a label for each of 4 places."""
-    given = {"loss": lambda: nn.CrossEntropyLoss(), **more}
-    return Case(Places, (4, 3), target_shape=(4,), targets=labels, **given)
 
 
 def sgd(**options: Any) -> Callable[[], Any]:
@@ -289,17 +267,6 @@ _LOSSES = {
         loss=lambda: nn.BCEWithLogitsLoss(pos_weight=range(12)),
         targets=unit,
     ),
-    "places": two_linears_of_places(),
-    "places_weighted": two_linears_of_places(
-        loss=lambda: nn.CrossEntropyLoss(_WEIGHTS, ignore_index=1, label_smoothing=0.3)
-    ),
-    "places_of_an_image": Case(
-        lambda: nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh(), nn.Conv2d(3, CLASSES, 2)),
-        (2, 4, 5),
-        target_shape=(2, 3),
-        loss=lambda: nn.CrossEntropyLoss(),
-        targets=labels,
-    ),
     "l1": regression(lambda: nn.L1Loss()),
     "smooth_l1": regression(lambda: nn.SmoothL1Loss(beta=0.7)),
     "smooth_l1_zero": regression(lambda: nn.SmoothL1Loss(beta=0.0)),
@@ -367,6 +334,7 @@ CASES: dict[str, Case] = {
     **RECURRENT,
     **ATTENTION,
     **_LOSSES,
+    **PLACES,
     **_TRAINING,
 }
 
