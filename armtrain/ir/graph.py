@@ -26,6 +26,7 @@ from armtrain.ir.tensor_attrs import (
     ReduceAttrs,
     ReshapeAttrs,
     SliceAttrs,
+    TensorAttrs,
     ToNchwAttrs,
     ToNhwcAttrs,
 )
@@ -289,20 +290,7 @@ Attrs: TypeAlias = (
     | DropoutAttrs
     | FlattenAttrs
     | AddAttrs
-    | ToNchwAttrs
-    | ToNhwcAttrs
-    | ReshapeAttrs
-    | PermuteAttrs
-    | SliceAttrs
-    | CatAttrs
-    | CombineAttrs
-    | AffineAttrs
-    | PowerAttrs
-    | FunctionAttrs
-    | ReduceAttrs
-    | MaskedSoftmaxAttrs
-    | MatmulAttrs
-    | EmbeddingAttrs
+    | TensorAttrs
 )
 
 

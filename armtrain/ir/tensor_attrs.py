@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from armtrain.ir.arithmetic import Combine, Function
 from armtrain.ir.node_kinds import NodeKind
@@ -21,6 +21,7 @@ __all__ = [
     "ReduceAttrs",
     "ReshapeAttrs",
     "SliceAttrs",
+    "TensorAttrs",
     "ToNchwAttrs",
     "ToNhwcAttrs",
 ]
@@ -147,3 +148,21 @@ class EmbeddingAttrs:
 
     kind: ClassVar[NodeKind] = NodeKind.EMBEDDING
     padding: int | None
+
+
+TensorAttrs: TypeAlias = (
+    ToNchwAttrs
+    | ToNhwcAttrs
+    | ReshapeAttrs
+    | PermuteAttrs
+    | SliceAttrs
+    | CombineAttrs
+    | AffineAttrs
+    | PowerAttrs
+    | FunctionAttrs
+    | ReduceAttrs
+    | MatmulAttrs
+    | CatAttrs
+    | MaskedSoftmaxAttrs
+    | EmbeddingAttrs
+)

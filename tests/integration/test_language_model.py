@@ -39,3 +39,32 @@ def test_it_learns_a_text_that_repeats() -> None:
     changed[:, 12:] = 0
     before = np.asarray(trainer.predict(changed))[:, :, :12]
     np.testing.assert_array_equal(before, logits[:, :, :12])
+
+
+class Padded(nn.Module):
+    """A layer over tokens of which 0 fills up what is shorter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(9, 8, padding_idx=0)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+        self.head = nn.Linear(8, 9)
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        """Return logits (N, tokens, L)."""
+        return self.head(self.layer(self.embed(x), mask=x)).transpose(1, 2)
+
+
+def test_tokens_are_their_own_mask() -> None:
+    plan = at.plan(
+        Padded(),
+        input_shape=(5,),
+        batch_size=3,
+        loss=nn.CrossEntropyLoss(ignore_index=0),
+        optimizer=optim.AdamW(lr=1e-2),
+    )
+    trainer, x = at.Trainer(plan, seed=1), np.zeros((3, 5), np.float32)
+    x[0], x[1, :2] = (3, 1, 4, 1, 5), (2, 6)  # and a text without a token
+    losses = [trainer.step(x, x) for _ in range(100)]
+    assert losses[-1] < 0.1 * losses[0]
+    assert all(np.isfinite(values).all() for values in trainer.state_dict().values())
