@@ -64,6 +64,9 @@ class Engine:
     def info(self) -> dict[str, Any]:
         """Return the facts of `art_info` in kernels/include/armtrain.h by field name."""
 
+    def index_limits(self, out: _Array) -> None:
+        """Write per element of a sample (uint32) the rows of the table whose index it is, or 0."""
+
     def resident_bytes(self) -> int:
         """Return the arena's bytes that are in memory, in whole pages; 0 if the kernel hides it."""
 

@@ -14,6 +14,7 @@ __all__ = [
     "MAX_DIM",
     "MAX_EPOCHS",
     "MAX_FLOAT",
+    "MAX_INDICES",
     "MAX_POOL_PLACES",
     "MAX_RECORDS",
     "MAX_ROWS",
@@ -34,6 +35,7 @@ MAX_SIDE = (2**31 - 1) // 4
 MAX_ROWS = 2**31 - 1
 MAX_WINDOW = 2**20
 MAX_POOL_PLACES = 255
+MAX_INDICES = 2**24
 MAX_ARENA_BYTES = 2**37
 MAX_RECORDS = 2**20
 MAX_UINT64 = 2**64 - 1
@@ -69,6 +71,7 @@ LIMITS = (
     Limit("MAX_ROWS", MAX_ROWS, "batch times height times width of an image"),
     Limit("MAX_WINDOW", MAX_WINDOW, "kernel, stride, padding, dilation and groups"),
     Limit("MAX_POOL_PLACES", MAX_POOL_PLACES, "places of a max-pool window, numbered by one byte"),
+    Limit("MAX_INDICES", MAX_INDICES, "rows of a table, whose numbers are exact in float32"),
     Limit("MAX_ARENA_BYTES", MAX_ARENA_BYTES, "offsets in units of the alignment fit 32 bits"),
     Limit("MAX_RECORDS", MAX_RECORDS, "tensors or steps: index products stay below 2^32 bytes"),
     Limit("MAX_EPOCHS", MAX_EPOCHS, "epochs of a run, and steps between two checkpoints"),

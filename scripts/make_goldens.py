@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
-from tests.golden import cosine_cases, metric_cases, soft_cases  # noqa: E402
+from tests.golden import cosine_cases, embedding, metric_cases, soft_cases  # noqa: E402
 from tests.golden.activations import (  # noqa: E402
     ACTIVATIONS,
     POINTS,
@@ -54,6 +54,7 @@ STORED_COSINES = STORED.with_name("cosine.json")
 STORED_METRICS = STORED.with_name("metrics.json")
 STORED_LAYERS = STORED.with_name("layer_values.json")
 STORED_ATTENTION = STORED.with_name("attention.json")
+STORED_EMBEDDINGS = STORED.with_name("embedding.json")
 STORED_ACTIVATIONS = ROOT / "tests" / "golden" / "activations.json"
 
 
@@ -112,7 +113,8 @@ def values(case: LossCase) -> dict[str, list[float]]:
     for n in BATCHES:
         y = torch.from_numpy(outputs(n)).requires_grad_()
         target = torch.from_numpy(targets(case, n))
-        loss = loss_of(y, target.long() if case.labels else target)
+        y_shaped = y.reshape(n, *case.shape)
+        loss = loss_of(y_shaped, target.long() if case.labels else target)
         loss.backward()
         assert y.grad is not None
         result[str(n)] = [loss.item(), *y.grad.flatten().tolist()]
@@ -258,6 +260,25 @@ def attention(name: str) -> dict[str, list[float]]:
     return {"output": output.flatten().tolist(), **gradients}
 
 
+def embedding_weights(case: embedding.EmbeddingCase) -> dict[str, list[float]]:
+    """Return the weights after the steps of a network with a table, in double."""
+    model = case.build(torch.nn).double()
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(torch.from_numpy(initial_weights(name, tuple(parameter.shape))))
+    optimizer = getattr(torch.optim, case.optimizer)(model.parameters(), **case.options)
+    for x, labels in embedding.batches():
+        optimizer.zero_grad()
+        loss = torch.nn.functional.cross_entropy(
+            model(torch.from_numpy(x)), torch.from_numpy(labels)
+        )
+        loss.backward()
+        if case.clip_norm is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), case.clip_norm)
+        optimizer.step()
+    return {name: p.detach().flatten().tolist() for name, p in model.named_parameters()}
+
+
 def main(argv: list[str]) -> int:
     """Write or check the stored losses."""
     torch.set_num_threads(1)
@@ -267,6 +288,7 @@ def main(argv: list[str]) -> int:
         found[name] = {"float32": losses, "float64": exact}
         distances[name] = torch.linalg.vector_norm(weights - ends).item()
     found_values = {name: values(case) for name, case in LOSSES.items()}
+    tables = {name: embedding_weights(case) for name, case in embedding.CASES.items()}
     activations = {name: activation(name) for name in ACTIVATIONS}
     layers = {name: layer(case) for name, case in LAYERS.items()}
     attentions = {name: attention(name) for name in ATTENTION}
@@ -283,11 +305,13 @@ def main(argv: list[str]) -> int:
         STORED_ATTENTION.write_text(lines(attentions))
         STORED_SOFT.write_text(lines(softs()))
         STORED_COSINES.write_text(lines(similarities()))
+        STORED_EMBEDDINGS.write_text(lines(tables))
         STORED_METRICS.write_text(lines(metrics()))
         return 0
     worst = max(
         difference(found, STORED),
         difference(found_values, STORED_VALUES),
+        difference(tables, STORED_EMBEDDINGS),
         difference(attentions, STORED_ATTENTION),
         distance(layers, STORED_LAYERS),
         distance(activations, STORED_ACTIVATIONS),

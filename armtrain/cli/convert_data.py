@@ -127,12 +127,15 @@ def _kept(about: About) -> str:
 
 
 def _stored_dtype(name: str, column: Column) -> np.dtype[Any]:
-    """Return the element type to store; refuse what training would refuse."""
+    """Return the element type to store; refuse what training would refuse.
+
+    Integer inputs but uint8 are indices or nothing: the plan that they are for will tell.
+    """
     import numpy as np
 
     from armtrain.data.convert import check_float_dtype
 
-    if name == "y" and column.dtype.kind in "iub":
+    if column.dtype.kind in "iub" and (name == "y" or column.dtype != np.uint8):
         return np.dtype(np.int32)
     check_float_dtype(column, bytes_allowed=name == "x")
     return np.dtype(np.uint8 if column.dtype == np.uint8 else np.float32)
@@ -148,8 +151,8 @@ def _blocks(column: Column, dtype: np.dtype[Any]) -> Iterator[NDArray[Any]]:
     for _, raw in blocks(column):
         if dtype == np.int32 and raw.size and not _fits_int32(raw):
             raise DataError(
-                f"{column.name} has labels from {raw.min()} to {raw.max()}, beyond 32 bits; "
-                "number the classes from 0"
+                f"{column.name} has integers from {raw.min()} to {raw.max()}, beyond 32 bits; "
+                "number what they stand for from 0"
             )
         with np.errstate(over="ignore"):  # infinite is what training would see, too
             block = raw.astype(dtype)

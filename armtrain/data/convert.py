@@ -1,7 +1,8 @@
 """Element types: what may enter the network, and how it is converted.
 
 Inputs: uint8 is divided by 255 in float32, floats are rounded to float32, everything else is
-refused, since nobody can know its scale. Labels: integers of any width. Regression targets:
+refused, since nobody can know its scale; indices of an embedding may be integers of any width
+(`indices.py`). Labels: integers of any width. Regression targets:
 floats.
 """
 
@@ -60,7 +61,12 @@ def check_label_dtype(column: Column) -> None:
 
 
 def read_float32(
-    column: Column, rows: NDArray[np.uint64], out: NDArray[np.float32], raw: NDArray[Any] | None
+    column: Column,
+    rows: NDArray[np.uint64],
+    out: NDArray[np.float32],
+    raw: NDArray[Any] | None,
+    *,
+    scaled: bool = True,
 ) -> None:
     """Read rows as float32 into `out`, shape (n, ...).
 
@@ -69,6 +75,8 @@ def read_float32(
     raw : ndarray or None
         Scratch of the column's own type, shape (at least n, *row_shape); None when the column
         already holds native float32.
+    scaled : bool
+        Whether uint8 is divided by 255; indices are not.
     """
     if raw is None:
         column.read(rows, out.reshape(len(rows), *column.row_shape))
@@ -76,7 +84,7 @@ def read_float32(
     part = raw[: len(rows)]
     column.read(rows, part)
     part = part.reshape(out.shape)
-    if column.dtype == np.uint8:
+    if column.dtype == np.uint8 and scaled:
         np.divide(part, _SCALE, out=out, dtype=np.float32)
     else:
         with np.errstate(over="ignore"):  # an overflow becomes inf, which the engine reports

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import inf, isfinite
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,8 @@ class _Values:
     low, high : float
     same : bool
         All rows equal the first one.
+    unmeasured : ndarray of bool, shape (elements of a row,) or (0,)
+        Indices, whose size means nothing; they are in no range.
     bad : int
         Rows with a value that is not finite; the first is `bad_row`, its element `bad_element`.
     """
@@ -60,17 +62,19 @@ class _Values:
     bad: int = 0
     bad_row: int = 0
     bad_element: int = 0
+    unmeasured: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     _first: NDArray[np.float32] | None = None
 
     def add(self, rows: Rows, values: NDArray[np.float32]) -> None:
         """Look at rows of the data, values of shape (n, ...)."""
         flat = values.reshape(len(rows), -1)
-        with np.errstate(invalid="ignore"):
-            low, high = float(flat.min()), float(flat.max())
-        if not (isfinite(low) and isfinite(high)):
+        measured = flat[:, ~self.unmeasured] if self.unmeasured.any() else flat
+        if not np.isfinite(flat).all():
             self._add_bad(rows, flat)
             return
-        self.low, self.high = min(self.low, low), max(self.high, high)
+        if measured.size:
+            self.low = min(self.low, float(measured.min()))
+            self.high = max(self.high, float(measured.max()))
         if self.same:
             self._first = flat[0].copy() if self._first is None else self._first
             self.same = bool((flat == self._first).all())
@@ -154,6 +158,7 @@ def preflight(
 def _read(source: Source, expected: Expected, scratch: Scratch) -> _Found:
     """Look at every sample."""
     found = _Found(source.count, classes=np.zeros(expected.n_classes, np.int64))
+    found.x.unmeasured = np.asarray(expected.index_limits, np.int64) > 0
     for first in range(0, source.count, len(scratch.rows)):
         n = min(len(scratch.rows), source.count - first)
         rows, x, target = scratch.rows[:n], scratch.x[:n], scratch.target[:n]

@@ -19,6 +19,7 @@ from armtrain.closing import Closing
 from armtrain.data.about import About
 from armtrain.data.columns import Column, FileColumn, Rows
 from armtrain.data.convert import check_float_dtype, check_label_dtype, read_float32, scan_labels
+from armtrain.data.indices import scan_indices
 from armtrain.errors import DataError, ShapeError
 
 __all__ = ["Expected", "Origin", "Source", "TableSource", "fits"]
@@ -36,11 +37,15 @@ class Expected:
         Classes of a label target; 0 when targets are float32 arrays of `target_shape`.
     target_shape : tuple of int
         Shape of one float target; () for labels.
+    index_limits : tuple of int
+        Per element of an input, in order, how many indices it may be, 0: it is a number like any
+        other; () for no indices at all.
     """
 
     input_shape: tuple[int, ...]
     n_classes: int
     target_shape: tuple[int, ...] = ()
+    index_limits: tuple[int, ...] = ()
 
     @property
     def target_dtype(self) -> type[np.int32] | type[np.float32]:
@@ -177,6 +182,7 @@ class TableSource(Closing):
         self.y = y
         self.count = x.count
         self._labels = False
+        self._whole = False
         self._raw: dict[str, NDArray[Any]] = {}
         try:
             self._check_counts()
@@ -197,7 +203,7 @@ class TableSource(Closing):
     def check(self, expected: Expected, *, targets: bool) -> None:
         """Refuse wrong shapes, element types and labels; raises DataError or ShapeError."""
         self._check_shape(self.x, expected.input_shape, "input")
-        check_float_dtype(self.x, bytes_allowed=True)
+        self._check_inputs(expected.index_limits)
         if not targets:
             return
         if self.y is None:
@@ -209,6 +215,19 @@ class TableSource(Closing):
         else:
             self._check_shape(self.y, expected.target_shape, "target")
             check_float_dtype(self.y, bytes_allowed=False)
+
+    def _check_inputs(self, limits: tuple[int, ...]) -> None:
+        """Refuse inputs without a conversion rule, and indices out of their ranges."""
+        self._whole = bool(limits) and all(limits) and self.x.dtype.kind in "iub"
+        if any(limits) and not self._whole and self.x.dtype == np.uint8:
+            raise DataError(
+                f"{self.x.name} has elements of type uint8, some are indices and some numbers, and "
+                "nobody can know their scale: give x.astype('float32'), the numbers scaled"
+            )
+        if not self._whole:
+            check_float_dtype(self.x, bytes_allowed=True)
+        if any(limits):
+            scan_indices(self.x, np.asarray(limits, np.int64))
 
     def _scan_labels(self, y: Column, n_classes: int) -> None:
         """Read every label once, unless a manifest tells their range; refuse those outside."""
@@ -234,7 +253,8 @@ class TableSource(Closing):
 
     def read(self, rows: Rows, x: NDArray[np.float32], target: NDArray[Any] | None) -> None:
         """Write samples into the caller's buffers."""
-        read_float32(self.x, rows, x, self._scratch("x", self.x, len(rows)))
+        scratch = self._scratch("x", self.x, len(rows))
+        read_float32(self.x, rows, x, scratch, scaled=not self._whole)
         if target is None or self.y is None:
             return
         if self._labels:

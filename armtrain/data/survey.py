@@ -15,6 +15,7 @@ from armtrain.data.convert import check_float_dtype
 from armtrain.data.preflight import IMBALANCE, input_remarks, target_remarks
 from armtrain.data.source import TableSource
 from armtrain.errors import DataError
+from armtrain.limits import MAX_INDICES
 
 __all__ = ["ClassCount", "Range", "Survey", "survey"]
 
@@ -90,7 +91,7 @@ class Survey:
 def survey(source: TableSource) -> Survey:
     """Read all samples of a source once and count."""
     errors: list[str] = []
-    inputs = _range(source.x, errors, bytes_allowed=True)
+    inputs = _inputs(source.x, errors)
     targets: Range | None = None
     classes: tuple[ClassCount, ...] = ()
     if source.y is not None and source.y.dtype.kind in "iub" and not _size(source.y) > 1:
@@ -98,7 +99,7 @@ def survey(source: TableSource) -> Survey:
     elif source.y is not None:
         targets = _range(source.y, errors, bytes_allowed=False)
     warnings = [
-        *_remarks(inputs, source.count, input_remarks),
+        *_input_warnings(inputs, source.count),
         *_remarks(targets, source.count, target_remarks),
         *_class_warnings(classes),
     ]
@@ -107,6 +108,31 @@ def survey(source: TableSource) -> Survey:
 
 def _size(column: Column) -> int:
     return prod(column.row_shape)
+
+
+def _inputs(column: Column, errors: list[str]) -> Range:
+    """Return the range of the inputs; integers without a scale may be indices of an embedding."""
+    refused: list[str] = []
+    found = _range(column, refused, bytes_allowed=True)
+    errors += () if _may_be_indices(found) else refused
+    return found
+
+
+def _may_be_indices(found: Range) -> bool:
+    """Tell whether inputs are integers without a scale that an embedding may take."""
+    plain = np.dtype(found.dtype).kind in "iub" and np.dtype(found.dtype) != np.uint8
+    return plain and 0 <= found.low <= found.high < MAX_INDICES
+
+
+def _input_warnings(found: Range, count: int) -> list[str]:
+    """Return what a training's pre-flight would tell of the inputs."""
+    if not _may_be_indices(found):
+        return _remarks(found, count, input_remarks)
+    return [
+        f"inputs are integers in {found.low:g}..{found.high:g}: indices for nn.Embedding with "
+        f"num_embeddings={int(found.high) + 1} or more; a model that takes numbers wants floats, "
+        "scaled"
+    ]
 
 
 def _range(column: Column, errors: list[str], *, bytes_allowed: bool) -> Range:

@@ -15,6 +15,7 @@ _SLOTS: dict[NodeKind, tuple[tuple[str, ...], tuple[str, ...]]] = {
     NodeKind.CONV_TRANSPOSE2D: (("weight",), ("bias",)),
     NodeKind.BATCHNORM2D: ((), ("weight", "bias", "running_mean", "running_var")),
     NodeKind.LAYERNORM: ((), ("weight", "bias")),
+    NodeKind.EMBEDDING: (("weight",), ()),
 }
 """Kind -> (slots it must have, slots it may have)."""
 

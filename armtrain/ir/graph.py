@@ -1,7 +1,6 @@
 """The forward graph: what a traced network computes, in the user's NCHW shapes.
 
-A graph is a value. Nodes are in topological order (the order of tracing), each node yields one
-value, and a node's id is its index. Arena layouts, steps and storages come later.
+A graph is a value: nodes in topological order, whose ids are their indices. Layouts come later.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from armtrain.ir.tensor_attrs import (
     AffineAttrs,
     CatAttrs,
     CombineAttrs,
+    EmbeddingAttrs,
     FunctionAttrs,
     MaskedSoftmaxAttrs,
     MatmulAttrs,
@@ -26,6 +26,7 @@ from armtrain.ir.tensor_attrs import (
     ReduceAttrs,
     ReshapeAttrs,
     SliceAttrs,
+    TensorAttrs,
     ToNchwAttrs,
     ToNhwcAttrs,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "Conv2dAttrs",
     "ConvTranspose2dAttrs",
     "DropoutAttrs",
+    "EmbeddingAttrs",
     "FlattenAttrs",
     "FunctionAttrs",
     "Graph",
@@ -288,19 +290,7 @@ Attrs: TypeAlias = (
     | DropoutAttrs
     | FlattenAttrs
     | AddAttrs
-    | ToNchwAttrs
-    | ToNhwcAttrs
-    | ReshapeAttrs
-    | PermuteAttrs
-    | SliceAttrs
-    | CatAttrs
-    | CombineAttrs
-    | AffineAttrs
-    | PowerAttrs
-    | FunctionAttrs
-    | ReduceAttrs
-    | MaskedSoftmaxAttrs
-    | MatmulAttrs
+    | TensorAttrs
 )
 
 

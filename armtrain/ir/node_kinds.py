@@ -39,3 +39,4 @@ class NodeKind(StrEnum):
     RESAMPLE2D = "resample2d"
     ACTIVATION = "activation"
     LAYERNORM = "layernorm"
+    EMBEDDING = "embedding"

@@ -68,9 +68,8 @@ class InitKind(IntEnum):
     CONSTANT = 1  # a = value
     UNIFORM = 2  # in [a, b)
     NORMAL = 3  # mean a, standard deviation b
-    SINUSOID = (
-        4  # row p of the last dimension: sin(p a^k) and cos(p a^k) in columns 2 k and 2 k + 1
-    )
+    SINUSOID = 4  # row p: sin(p a^k) and cos(p a^k) in columns 2 k and 2 k + 1
+    NORMAL_BUT_ROW = 5  # mean 0, standard deviation b; 0 in row a of the user's array
 
 
 @dataclass(frozen=True)

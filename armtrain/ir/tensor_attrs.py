@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from armtrain.ir.arithmetic import Combine, Function
 from armtrain.ir.node_kinds import NodeKind
@@ -12,6 +12,7 @@ __all__ = [
     "AffineAttrs",
     "CatAttrs",
     "CombineAttrs",
+    "EmbeddingAttrs",
     "FunctionAttrs",
     "MaskedSoftmaxAttrs",
     "MatmulAttrs",
@@ -20,6 +21,7 @@ __all__ = [
     "ReduceAttrs",
     "ReshapeAttrs",
     "SliceAttrs",
+    "TensorAttrs",
     "ToNchwAttrs",
     "ToNhwcAttrs",
 ]
@@ -138,3 +140,29 @@ class MaskedSoftmaxAttrs:
 
     kind: ClassVar[NodeKind] = NodeKind.MASKED_SOFTMAX
     causal: bool
+
+
+@dataclass(frozen=True)
+class EmbeddingAttrs:
+    """Parameter: weight (V, D), whose rows x names; row `padding` is not trained, None: all are."""
+
+    kind: ClassVar[NodeKind] = NodeKind.EMBEDDING
+    padding: int | None
+
+
+TensorAttrs: TypeAlias = (
+    ToNchwAttrs
+    | ToNhwcAttrs
+    | ReshapeAttrs
+    | PermuteAttrs
+    | SliceAttrs
+    | CombineAttrs
+    | AffineAttrs
+    | PowerAttrs
+    | FunctionAttrs
+    | ReduceAttrs
+    | MatmulAttrs
+    | CatAttrs
+    | MaskedSoftmaxAttrs
+    | EmbeddingAttrs
+)

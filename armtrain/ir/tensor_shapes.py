@@ -17,6 +17,7 @@ from armtrain.ir.graph import (
     ReshapeAttrs,
     SliceAttrs,
 )
+from armtrain.limits import MAX_INDICES
 
 __all__ = ["TENSOR_RULES"]
 
@@ -134,6 +135,24 @@ def _masked_softmax(
     return shape
 
 
+def _embedding(what: str, inputs: tuple[Shape, ...], attrs: Any, params: Params) -> Shape:
+    """Put the columns of a table behind the dimensions of its indices."""
+    shape, (rows, columns) = inputs[0], params["weight"]
+    if rows > MAX_INDICES:
+        raise ShapeError(
+            f"{what}: {rows} embeddings, {MAX_INDICES} at most have indices that are exact in "
+            "float32; hash rare ones to a common index"
+        )
+    if len(shape) > _MOST_INDEX_DIMS:
+        raise ShapeError(
+            f"{what} takes indices of at most {_MOST_INDEX_DIMS} dimensions, its input has shape "
+            f"{shape}; flatten some of them first"
+        )
+    return *shape, columns
+
+
+_MOST_INDEX_DIMS = 4
+
 TENSOR_RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Shape]] = {
     NodeKind.RESHAPE: _reshape,
     NodeKind.PERMUTE: _permute,
@@ -146,4 +165,5 @@ TENSOR_RULES: dict[NodeKind, Callable[[str, tuple[Shape, ...], Any, Params], Sha
     NodeKind.REDUCE: _reduce,
     NodeKind.MATMUL: _matmul,
     NodeKind.MASKED_SOFTMAX: _masked_softmax,
+    NodeKind.EMBEDDING: _embedding,
 }

@@ -29,6 +29,7 @@ from armtrain.nn.container import ModuleList, Sequential
 from armtrain.nn.conv import Conv1d, Conv2d
 from armtrain.nn.conv_transpose import ConvTranspose1d, ConvTranspose2d
 from armtrain.nn.dropout import Dropout
+from armtrain.nn.embedding import Embedding
 from armtrain.nn.linear import Linear
 from armtrain.nn.losses import (
     BCEWithLogitsLoss,
@@ -88,6 +89,7 @@ __all__ = [
     "CosineSimilarity",
     "CrossEntropyLoss",
     "Dropout",
+    "Embedding",
     "Flatten",
     "GRUCell",
     "GroupNorm",

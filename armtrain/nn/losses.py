@@ -31,6 +31,11 @@ __all__ = [
 class CrossEntropyLoss(Loss):
     """Mean of -log softmax(logits)[target]; logits (N, classes), targets integers below classes.
 
+    Of logits (N, classes, L) or (N, classes, H, W) each place of a sample has a label: targets are
+    (N, L) or (N, H, W), whole numbers held as float32 (`y.astype("float32")`), and the mean is over
+    places. There is no accuracy then. A network that ends with (N, L, classes) returns
+    `logits.transpose(1, 2)`, which moves nothing.
+
     With `probabilities` targets are floats (N, classes) from 0 to 1, and the loss is the mean over
     samples of -sum target log softmax(logits). torch tells by the targets' type; a plan is made
     before there are any.
@@ -43,7 +48,8 @@ class CrossEntropyLoss(Loss):
     size_average, reduce, reduction
         Only torch's defaults, in torch's order.
     ignore_index : int
-        Samples of this class count neither for the mean nor for the accuracy; -100: none.
+        Samples, or places, of this class count neither for the mean nor for the accuracy; -100:
+        none.
     label_smoothing : float
         Share of the target that all classes have alike, 0 to 1.
     probabilities : bool

@@ -67,7 +67,7 @@ class PReLU(Module):
         """Return a value of the input's shape."""
         count = self.num_parameters
         refuse_unlike(f"PReLU({count})", "a weight", self.weight, (count,))
-        if count not in (1, x.shape[1]):
+        if count not in (1, x.size(1)):
             raise ShapeError(
                 f"PReLU({count}) needs {count} channels, its input has shape {x.shape}; "
                 f"write nn.PReLU({x.shape[1]}) or nn.PReLU()"

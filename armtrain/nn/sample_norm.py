@@ -212,7 +212,7 @@ class GroupNorm(Module):
                 f"{what} needs features (N, C), sequences (N, C, L) or images (N, C, H, W), its "
                 f"input has shape {x.shape}"
             )
-        if x.shape[1] != self.num_channels:
+        if x.size(1) != self.num_channels:
             raise ShapeError(
                 f"{what}: its input of shape {x.shape} has {x.shape[1]} channels; write "
                 f"nn.GroupNorm({gcd(self.num_groups, x.shape[1])}, {x.shape[1]})"

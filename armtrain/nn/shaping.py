@@ -69,9 +69,9 @@ def resolved_shape(shape: Shape, given: Sequence[object], batch: int) -> Shape:
             f"cannot reshape {shape} ({total} elements) to {tuple(sizes)}; use .flatten(1) for "
             f"{(shape[0], prod(shape[1:]))}"
         )
-    if len(sizes) > _LONGEST or sizes[0] % batch or len(sizes) < 2:
+    if len(sizes) > _LONGEST or sizes[0] % batch:
         raise ShapeError(
-            f"cannot reshape {shape} to {tuple(sizes)}: a shape has 2 to {_LONGEST} dimensions, "
+            f"cannot reshape {shape} to {tuple(sizes)}: a shape has 1 to {_LONGEST} dimensions, "
             f"the first one {batch} samples or {batch} times the rows of one, so that smaller "
             "batches run too; keep the batch first, as in .reshape(x.size(0), ...)"
         )

@@ -20,6 +20,10 @@ __all__ = ["trace"]
 _LONGEST_SAMPLE = 5
 _SAMPLES = (NodeKind.CONV2D, NodeKind.MAXPOOL2D, NodeKind.AVGPOOL2D, NodeKind.BATCHNORM2D)
 """Kinds whose kernels know no rows of a sample."""
+_MOVING = (NodeKind.SLICE, NodeKind.RESHAPE, NodeKind.FLATTEN, NodeKind.PERMUTE)
+"""Kinds that indices may pass through."""
+_OF_COLUMNS = (NodeKind.EMBEDDING, NodeKind.RESHAPE, NodeKind.FLATTEN)
+"""Kinds that take one number a sample without a dimension of its own."""
 
 
 class _Trace:
@@ -74,6 +78,14 @@ class _Trace:
         if any(x.recorder is not self for x in inputs):
             raise ShapeError(f"layer '{path}': its input belongs to another network")
         self._check_rows(path, attrs, inputs)
+        if any(x.ndim == 1 for x in inputs) and attrs.kind not in _OF_COLUMNS:
+            raise ShapeError(
+                f"layer '{path}' ({attrs.kind.value}) has an input of shape {(self.batch,)}, one "
+                "number a sample, which only an embedding takes; keep the dimension, as x[:, 0:1], "
+                "or add one with unsqueeze(1)"
+            )
+        if attrs.kind == NodeKind.EMBEDDING:
+            self._check_indices(path, inputs[0].node)
         shape = infer_shape(
             path, attrs, tuple(x.shape for x in inputs), {s: self._shapes[n] for s, n in present}
         )
@@ -88,6 +100,21 @@ class _Trace:
                     f"has shape {x.shape} with {x.shape[0] // self.batch} rows of each; reshape it "
                     "so that the batch is a dimension of its own"
                 )
+
+    def _check_indices(self, path: str, source: int) -> None:
+        """Refuse indices that are computed: only numbers of the input can be checked as they come.
+
+        Every batch is, before anything is computed.
+        """
+        node = self.nodes[source]
+        while node.kind in _MOVING:
+            node = self.nodes[node.inputs[0]]
+        if node.kind != NodeKind.INPUT:
+            raise ShapeError(
+                f"layer '{path}' (embedding) takes indices, its input is computed by '{node.name}' "
+                f"({node.kind.value}); give it the network's input x or a part of it, as x[:, 0] "
+                "or x[:, 1:].reshape(...)"
+            )
 
     def _named(self, path: str, member: Buffer) -> str:
         """Return the name of a parameter or buffer."""
@@ -198,6 +225,11 @@ def _traced(net: Module, shape: tuple[int, ...], batch: int) -> Graph:
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"forward() must return one tensor, got {type(output).__name__}; return the logits"
+        )
+    if output.ndim == 1:
+        raise ShapeError(
+            f"forward() returns a value of shape {output.shape}; give each sample a dimension of "
+            "its own, as .unsqueeze(1)"
         )
     if output.shape[0] != batch:
         raise ShapeError(

@@ -173,7 +173,7 @@ def emit_forward(
 ) -> tuple[tuple[Step, ...], ...]:
     """Return the forward steps of every node, filling `fwd.values` and `fwd.saved`."""
     dims, layout = _input_dims(fwd), fwd.layout(0)[1]
-    if len(dims) > len(layout.view):  # features, read as images of one pixel
+    if len(dims) > len(layout.view) == 2:  # features, read as images of one pixel
         layout = fwd.as_images(0)[1]
     fwd.values[0] = fwd.emitter.tensor(
         "x", Role.INPUT, dims, phase=fwd.phase, layout=layout, batched=True

@@ -198,7 +198,7 @@ def feature_order(graph: Graph) -> tuple[Image, ...]:
 
 
 def _contested(graph: Graph) -> frozenset[str]:
-    """Return the linear weights that a settled graph uses on values of different orders."""
+    """Return the linear weights that a settled graph uses in different orders of their rows."""
     orders = feature_order(graph)
     seen: dict[str, set[Image]] = {}
     for node in graph.nodes:
@@ -206,6 +206,8 @@ def _contested(graph: Graph) -> frozenset[str]:
         if node.kind == NodeKind.LINEAR and name is not None:
             flat = len(node.shape) == 2
             seen.setdefault(name, set()).add(orders[node.inputs[0]] if flat else None)
+        if node.kind == NodeKind.EMBEDDING and name is not None:
+            seen.setdefault(name, set()).add(None)
     return frozenset(name for name, found in seen.items() if len(found) > 1)
 
 
@@ -219,6 +221,7 @@ class _Rewriter:
         self.ids: dict[int, int] = {}
         self._converted: dict[int, int] = {}
         self._contested = contested
+        self.ways: dict[str, Callable[[int], int]] = {_PLAIN: self._plain, _IMAGE: self._image}
 
     def _append(self, node: Node) -> int:
         """Append a node whose inputs are new ids."""
@@ -237,7 +240,7 @@ class _Rewriter:
             self._converted[new_id] = self._append(Node(0, name, attrs, (new_id,), source.shape))
         return self._converted[new_id]
 
-    def plain(self, new_id: int) -> int:
+    def _plain(self, new_id: int) -> int:
         """Return the id of the value of `new_id` in torch's order."""
         return new_id if self.orders[new_id] is None else self._convert(new_id, ToNchwAttrs())
 
@@ -263,29 +266,28 @@ class _Rewriter:
         node = self._untransposed(node)
         inputs = [self.ids[i] for i in node.inputs]
         sources = [(self.nodes[i], self.orders[i]) for i in inputs]
-        ways: dict[str | None, Callable[[int], int]] = {_PLAIN: self.plain, _IMAGE: self._image}
-        way = ways.get(_wants(node, sources, self._contested)) if sources else None
-        if way is not None:
-            inputs = [way(i) for i in inputs]
+        order = _wants(node, sources, self._contested) if sources else None
+        if order is not None:
+            inputs = [self.ways[order](i) for i in inputs]
         self.ids[node.id] = self._append(replace(node, inputs=tuple(inputs)))
 
 
-def settle_layouts(graph: Graph, plain_output: bool) -> Graph:
+def settle_layouts(graph: Graph, output_order: str | None) -> Graph:
     """Return `graph` with `to_nchw` and `to_nhwc` nodes where an order cannot be folded.
 
     Parameters
     ----------
     graph : Graph
-    plain_output : bool
-        The loss reads the output in torch's order.
+    output_order : str or None
+        In which order the loss reads the output: torch's, 'plain', or 'image', channels-last.
     """
     fixed = frozenset(p.name for p in graph.params if p.init.kind == InitKind.SINUSOID)
-    settled = _settled(graph, plain_output, fixed)
+    settled = _settled(graph, output_order, fixed)
     contested = _contested(settled)
-    return _settled(graph, plain_output, fixed | contested) if contested else settled
+    return _settled(graph, output_order, fixed | contested) if contested else settled
 
 
-def _settled(graph: Graph, plain_output: bool, contested: frozenset[str]) -> Graph:
+def _settled(graph: Graph, output_order: str | None, contested: frozenset[str]) -> Graph:
     """Settle a graph whose contested weights need their inputs in torch's order.
 
     So do parameters whose initial values depend on the place.
@@ -294,8 +296,8 @@ def _settled(graph: Graph, plain_output: bool, contested: frozenset[str]) -> Gra
     for node in graph.nodes:
         rewriter.copy(node)
     output = rewriter.ids[graph.output]
-    if plain_output:
-        output = rewriter.plain(output)
+    if output_order is not None:
+        output = rewriter.ways[output_order](output)
     return replace(graph, nodes=tuple(rewriter.nodes), output=output)
 
 

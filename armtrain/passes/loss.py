@@ -28,7 +28,7 @@ from armtrain.passes.emit import Place
 from armtrain.passes.forward import Forward
 from armtrain.values import what_was_given
 
-__all__ = ["check_loss", "emit_eval_loss", "emit_train_loss", "reads_torch_order"]
+__all__ = ["check_loss", "emit_eval_loss", "emit_train_loss", "order_read"]
 
 _Attrs = Mapping[str, int | float]
 
@@ -46,6 +46,9 @@ class _Rule:
         Targets are one integer a sample; else floats like the output.
     classes : bool
         Outputs are one number for each class, (N, classes).
+    places : bool
+        Outputs are one number for each class and place, (N, classes, ...), and targets are labels
+        of places, (N, ...), as floats.
     weights : str
         The option that may hold one number for each feature of the output.
     """
@@ -56,6 +59,7 @@ class _Rule:
     labels: bool = False
     classes: bool = False
     weights: str = ""
+    places: bool = False
 
 
 _LABELS: dict[str, Any] = {"labels": True, "classes": True}
@@ -69,6 +73,14 @@ _SOFT = _Rule(
     weights="weight",
 )
 """Cross-entropy with probabilities as targets."""
+_PLACES = _Rule(
+    OpCode.PLACES_CROSS_ENTROPY_GRAD,
+    OpCode.PLACES_CROSS_ENTROPY_EVAL,
+    _SOFT.attrs,
+    weights="weight",
+    places=True,
+)
+"""Cross-entropy of outputs with more dimensions than classes."""
 _HUBER = (OpCode.HUBER_GRAD, OpCode.HUBER_EVAL)
 _RULES: dict[type[Loss], _Rule] = {
     CrossEntropyLoss: _Rule(
@@ -95,10 +107,12 @@ _RULES: dict[type[Loss], _Rule] = {
 }
 
 
-def _rule(loss: Loss) -> _Rule:
-    """Return the rule of a loss."""
+def _rule(loss: Loss, output_shape: tuple[int, ...]) -> _Rule:
+    """Return the rule of a loss of an output."""
     if loss.options.get("probabilities"):
         return _SOFT
+    if isinstance(loss, CrossEntropyLoss) and len(output_shape) in (3, 4):
+        return _PLACES
     return _PLAIN if loss == CrossEntropyLoss() else _RULES[type(loss)]
 
 
@@ -117,10 +131,11 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
         *names, last = (f"nn.{kind.__name__}()" for kind in _RULES)
         got = what_was_given(loss, "nn.parse_loss makes a loss of a text", "nn.{}()")
         raise ArgumentError(f"loss needs {', '.join(names)} or {last}, got {got}")
-    if _rule(known).classes and len(output_shape) != 2:
+    if _rule(known, output_shape).classes and len(output_shape) != 2:
         raise ShapeError(
             f"{type(known).__name__} needs logits of shape (N, classes), the network returns "
-            f"{output_shape}; end it with nn.Flatten() and nn.Linear(..., classes)"
+            f"{output_shape}; end it with nn.Flatten() and nn.Linear(..., classes), or give labels "
+            "of places, (N, ...), to nn.CrossEntropyLoss() of (N, classes, ...)"
         )
     _check_features(known, output_shape)
     return known
@@ -128,10 +143,12 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
 
 def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
     """Refuse weights and an ignored label that the output's features do not have."""
-    name, rule, features = type(loss).__name__, _rule(loss), output_shape[-1]
+    name, rule = type(loss).__name__, _rule(loss, output_shape)
+    features = output_shape[1 if rule.places else -1]
     weights = loss.options.get(rule.weights) or ()
-    one_for_all = len(weights) == 1 and not rule.classes
-    if weights and not one_for_all and (len(output_shape), len(weights)) != (2, features):
+    one_for_all = len(weights) == 1 and not (rule.classes or rule.places)
+    rank = len(output_shape) if rule.places else 2
+    if weights and not one_for_all and (len(output_shape), len(weights)) != (rank, features):
         raise ShapeError(
             f"{name}: {rule.weights} has {len(weights)} numbers, the network returns "
             f"{output_shape}; give one for each feature of an output (N, features)"
@@ -145,15 +162,25 @@ def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
         )
 
 
-def reads_torch_order(loss: Loss) -> bool:
-    """Whether the loss gives a meaning to the place of a feature; others permute their target."""
-    rule = _rule(loss)
-    return rule.labels or len(loss.options.get(rule.weights) or ()) > 1
+def order_read(loss: Loss, output_shape: tuple[int, ...]) -> str | None:
+    """Return 'plain' or 'image' where the loss gives a meaning to the place of a feature.
+
+    Others permute their target.
+    """
+    rule = _rule(loss, output_shape)
+    if rule.places:
+        return "image"
+    return "plain" if rule.labels or len(loss.options.get(rule.weights) or ()) > 1 else None
 
 
 def _target(fwd: Forward, rule: _Rule) -> TensorId:
     """Make the tensor of the batch of targets."""
     dims, layout = fwd.layout(fwd.graph.output)
+    if rule.places:
+        shape = fwd.graph.nodes[fwd.graph.output].shape
+        return fwd.emitter.tensor(
+            "target", Role.TARGET, (shape[0], *shape[2:]), phase=fwd.phase, batched=True
+        )
     if rule.labels:
         return fwd.emitter.tensor(
             "target", Role.TARGET, dims[:1], phase=fwd.phase, dtype=DType.I32, batched=True
@@ -170,8 +197,8 @@ def _metric(fwd: Forward, name: str, dtype: DType) -> TensorId:
 
 def emit_train_loss(fwd: Forward, loss: Loss) -> tuple[Step, TensorId]:
     """Return the loss step and the tensor of the output's gradient."""
-    rule, output = _rule(loss), fwd.graph.output
-    dims, layout = fwd.layout(output)
+    output = fwd.graph.output
+    rule, (dims, layout) = _rule(loss, fwd.graph.nodes[output].shape), fwd.layout(output)
     y, target = fwd.value(output), _target(fwd, rule)
     value = _metric(fwd, "loss", DType.F64)
     dy = fwd.emitter.tensor(
@@ -185,7 +212,7 @@ def emit_train_loss(fwd: Forward, loss: Loss) -> tuple[Step, TensorId]:
 
 def emit_eval_loss(fwd: Forward, loss: Loss) -> Step:
     """Return the loss step of an evaluation."""
-    rule = _rule(loss)
+    rule = _rule(loss, fwd.graph.nodes[fwd.graph.output].shape)
     ((_, source), *_), slots = spec_of(rule.train).inplace, spec_of(rule.evaluate).operand_index
     y, target = fwd.value(fwd.graph.output), _target(fwd, rule)
     operands = {source: y, "target": target, "loss": _metric(fwd, "loss", DType.F64)}

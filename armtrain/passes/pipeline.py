@@ -25,7 +25,7 @@ from armtrain.passes.forward import Forward, emit_forward
 from armtrain.passes.freeze import freeze, needs_gradient
 from armtrain.passes.inplace import share_storages
 from armtrain.passes.layout import feature_order, param_layout, settle_layouts
-from armtrain.passes.loss import check_loss, emit_eval_loss, emit_train_loss, reads_torch_order
+from armtrain.passes.loss import check_loss, emit_eval_loss, emit_train_loss, order_read
 from armtrain.passes.optimizer import (
     Clipping,
     NormClipping,
@@ -179,8 +179,9 @@ def compile_stages(
     frozen = freeze(traced, None if train_only is None else as_patterns(train_only))
     trained, unused = prune(frozen)
     verify_graph(trained)
-    checked_loss = check_loss(loss, trained.nodes[trained.output].shape)
-    laid_out, _ = prune(settle_layouts(trained, reads_torch_order(checked_loss)))
+    returned = trained.nodes[trained.output].shape
+    checked_loss = check_loss(loss, returned)
+    laid_out, _ = prune(settle_layouts(trained, order_read(checked_loss, returned)))
     verify_graph(laid_out)
     base = check_optimizer(optimizer)
     settings = _Settings(

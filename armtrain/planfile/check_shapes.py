@@ -6,7 +6,7 @@ have, computed from the operands that define the step's size.
 
 from __future__ import annotations
 
-from math import floor
+from math import floor, prod
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
@@ -170,6 +170,14 @@ def _soft(o: Operands) -> Needs:
     return _elements(o) if o.many("weight") in (0, o.dims["y"][1]) else {"y": IMPOSSIBLE}
 
 
+def _places(o: Operands) -> Needs:
+    """Return the rule of losses of a label a place, with no weight or one for each class."""
+    (*places, classes), weights = o.dims["y"], o.many("weight")
+    if weights not in (0, classes) or not places:
+        return {"y": IMPOSSIBLE}
+    return {"target": prod(places), "loss": (1,), "dy": (*places, classes)}
+
+
 def _slots(o: Operands) -> Needs:
     """Return the rule of the gradient-norm operations: one float64 a gradient."""
     known = o.attrs.get("index", 0) < o.count("acc")
@@ -238,6 +246,8 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.WEIGHTED_CROSS_ENTROPY_EVAL: _classes,
     OpCode.NLL_GRAD: _classes,
     OpCode.NLL_EVAL: _classes,
+    OpCode.PLACES_CROSS_ENTROPY_GRAD: _places,
+    OpCode.PLACES_CROSS_ENTROPY_EVAL: _places,
     OpCode.SOFT_CROSS_ENTROPY_GRAD: _soft,
     OpCode.SOFT_CROSS_ENTROPY_EVAL: _soft,
     OpCode.COSINE_EMBEDDING_GRAD: _elements,
@@ -278,6 +288,7 @@ _SAMPLES = frozenset(
 
 _RANKS = (
     ("LINEAR_", {"w": 2, "dw": 2}),
+    ("EMBEDDING_", {"w": 2, "dw": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("CONV_TRANSPOSE2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("ADAPTIVE_AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from armtrain.ir.ops import OpCode
+from armtrain.limits import MAX_INDICES
 from armtrain.planfile.check_operands import IMPOSSIBLE, Needs, Operands, Rule
 
 __all__ = ["TENSOR_RULES"]
@@ -60,6 +61,17 @@ def _matmul(o: Operands) -> Needs:
     }
 
 
+def _embedding(table: str, values: str) -> Rule:
+    """Return the rule of rows of a table: its columns stand behind the dimensions of x."""
+
+    def rule(o: Operands) -> Needs:
+        x, sizes = o.dims["x"], o.dims[table]
+        rows, columns = sizes[::-1] if o.integer("turned") else sizes
+        return {values: (*x, columns) if rows <= MAX_INDICES else IMPOSSIBLE}
+
+    return rule
+
+
 TENSOR_RULES: dict[OpCode, Rule] = {
     OpCode.PERMUTE: _permute,
     OpCode.SLICE: _part("x", "y"),
@@ -68,4 +80,6 @@ TENSOR_RULES: dict[OpCode, Rule] = {
     OpCode.EXPAND: _broadcast("y", "small"),
     OpCode.REDUCE: _broadcast("x", "total"),
     OpCode.MATMUL: _matmul,
+    OpCode.EMBEDDING_FWD: _embedding("w", "y"),
+    OpCode.EMBEDDING_GRAD: _embedding("dw", "dy"),
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from armtrain.data import Expected
 from armtrain.dtypes import DType
 from armtrain.errors import EngineError, ShapeError
@@ -18,6 +20,7 @@ __all__ = [
     "RunState",
     "check_smallest_batch",
     "engine_module",
+    "expected_by",
     "expected_of",
     "output_shape",
 ]
@@ -77,7 +80,17 @@ class RunState:
         engine.set_state(vars(self))
 
 
-def expected_of(program: Program, n_classes: int) -> Expected:
+def expected_by(engine: Engine, program: Program) -> Expected:
+    """Return what a plan wants of one sample, from the engine that has opened it."""
+    info, limits = engine.info(), ()
+    if any(step.op is OpCode.EMBEDDING_FWD for step in program.steps):
+        rows = np.zeros(info["input_elements"], np.uint32)
+        engine.index_limits(rows)
+        limits = tuple(rows.tolist())
+    return expected_of(program, int(info["n_classes"]), limits)
+
+
+def expected_of(program: Program, n_classes: int, index_limits: tuple[int, ...] = ()) -> Expected:
     """Return what a plan wants of one sample.
 
     Parameters
@@ -85,11 +98,14 @@ def expected_of(program: Program, n_classes: int) -> Expected:
     program : Program
     n_classes : int
         The engine's number of classes, 0 for float targets.
+    index_limits : tuple of int
+        As in `Expected`.
     """
     target = next(t for t in program.tensors if t.role is Role.TARGET)
     if target.dtype is DType.I32:
-        return Expected(program.input_shape, n_classes)
-    return Expected(program.input_shape, 0, target.layout.shape[1:])
+        return Expected(program.input_shape, n_classes, index_limits=index_limits)
+    shape = target.layout.shape[1:]
+    return Expected(program.input_shape, 0, shape, index_limits=index_limits)
 
 
 def output_shape(program: Program) -> tuple[int, ...]:

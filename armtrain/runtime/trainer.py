@@ -29,7 +29,7 @@ from armtrain.runtime.arguments import (
 )
 from armtrain.runtime.augmenting import augmentation_with_room
 from armtrain.runtime.batches import Buffers, look_at, predict_source, train_batch
-from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_of, output_shape
+from armtrain.runtime.engine import check_smallest_batch, engine_module, expected_by, output_shape
 from armtrain.runtime.evaluation import evaluate_all
 from armtrain.runtime.history import Evaluation, History
 from armtrain.runtime.loop import TrainingLoop
@@ -104,8 +104,7 @@ class Trainer:
         self._engine.initialize()
         self._shuffle, self._schedule_scale = module.shuffle, module.schedule_scale
         self._info: dict[str, Any] = self._engine.info()
-        program = self.plan.program
-        self._expected = expected_of(program, int(self._info["n_classes"]))
+        self._expected = expected_by(self._engine, self.plan.program)
         self._labels = self._expected.n_classes > 0
         self._buffers = Buffers(self.plan.batch_size, self._expected)
         self._about: About | None = None

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from armtrain import nn, optim
 from armtrain.errors import ArgumentError
 from armtrain.zoo import components
+from armtrain.zoo.gpt import GptTiny
 from armtrain.zoo.lenet import DigitsCnn, LeNet, LeNet5
 from armtrain.zoo.mlp import Autoencoder, Mlp
 from armtrain.zoo.mobilenet import MobileNetV2
@@ -56,6 +57,7 @@ _LIST = (
     _mse("autoencoder", Autoencoder, (784,), (784,), "784-128-32-128-784, its input is its target"),
     _mse("conv_s2", components.conv_s2, _PHOTO, (3, 112, 112), "one convolution of stride 2"),
     ZooEntry("digits_cnn", DigitsCnn, (1, 8, 8), (10,), "two 3x3 convolutions for 8x8 digits"),
+    ZooEntry("gpt_tiny", GptTiny, (128,), (256, 128), "a causal transformer of 128 bytes"),
     ZooEntry("lenet", LeNet, (1, 28, 28), (10,), "two 5x5 convolutions and one linear layer"),
     ZooEntry("lenet5", LeNet5, (1, 28, 28), (10,), "LeNet-5 with ReLU and average pooling"),
     _mse("linear_150528", components.linear_150528, (150528,), (300,), "one large layer"),

@@ -103,6 +103,12 @@ cdef class Engine:
             "model_hash": (<char *> self.facts.model_hash)[:32].hex(),
         }
 
+    def index_limits(self, out):
+        cdef _Buffer limits = _writable(out, "out", "uint32", self.facts.input_elements)
+        self.enter()
+        art_engine_index_limits(self.engine, <uint32_t *> limits.data)
+        self.turn.release()
+
     def resident_bytes(self):
         self.enter()
         resident = art_engine_resident_bytes(self.engine)

@@ -1,7 +1,7 @@
 """Buffers and texts of Python as C sees them."""
 
 # Formats of the buffer protocol that mean a type (C's int or long may be the 4-byte one).
-_FORMATS = {"float32": ("f", 4), "int32": ("il", 4), "uint64": ("QL", 8)}
+_FORMATS = {"float32": ("f", 4), "int32": ("il", 4), "uint32": ("IL", 4), "uint64": ("QL", 8)}
 
 cdef char _no_bytes = 0
 

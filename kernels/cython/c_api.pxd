@@ -52,6 +52,7 @@ cdef extern from "armtrain.h" nogil:
                                const art_options *options, art_error *err)
     void art_engine_close(art_engine *engine)
     void art_engine_info(const art_engine *engine, art_info *info)
+    void art_engine_index_limits(const art_engine *engine, uint32_t *limits)
     uint64_t art_engine_resident_bytes(const art_engine *engine)
     art_status art_engine_initialize(art_engine *engine, art_error *err)
     art_status art_engine_train_step(art_engine *engine, const float *x, const void *target,

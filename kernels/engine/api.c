@@ -6,6 +6,7 @@
 
 #include "core/cpu.h"
 #include "engine/engine.h"
+#include "engine/indices.h"
 
 const char *art_version(void) {
     return ART_VERSION;
@@ -108,7 +109,8 @@ static art_status open_parts(art_engine *engine, const art_options *options, art
     ART_TRY(art_plan_check(&engine->plan, &engine->storages, engine->io, err));
     ART_TRY(choose_level(engine, options->kernel_level, err));
     ART_TRY(art_arena_open(engine, options, err));
-    return start_pool(engine, options->threads, err);
+    ART_TRY(start_pool(engine, options->threads, err));
+    return art_indices_find(engine, err);
 }
 
 art_status art_engine_open(art_engine **engine, const void *plan, size_t plan_bytes,
@@ -139,6 +141,7 @@ void art_engine_close(art_engine *engine) {
     }
     art_pool_stop(engine->pool);
     art_arena_close(engine);
+    free(engine->index_limit);
     free(engine);
 }
 

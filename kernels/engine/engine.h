@@ -16,7 +16,9 @@ struct art_engine {
     art_run_state state;
     uint32_t augment_crc32; /* of the changes of training inputs, 0: none; of this run */
     art_monitor monitor;
-    uint64_t seed; /* options.seed: a new run starts with it */
+    uint64_t seed;         /* options.seed: a new run starts with it */
+    uint32_t *index_limit; /* per input element of a sample, rows of the table whose index it is, 0
+                            * for none: in arena order, then in the user's; NULL without tables */
     bool poison;
     bool ready;       /* weights have been initialised, written or loaded */
     art_op_args args; /* of the step being run */

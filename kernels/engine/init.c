@@ -25,9 +25,23 @@ static void fill_random(const art_plan_tensor *t, uint64_t seed, uint64_t stream
         }
         return;
     }
+    double mean = t->init_kind == ART_INIT_NORMAL ? t->init_a : 0.0;
     for (uint64_t i = 0; i < n; i++) {
         double normal = art_random_normal(seed, stream, i);
-        data[i] = (float)(t->init_a + t->init_b * normal);
+        data[i] = (float)(mean + t->init_b * normal);
+    }
+}
+
+/* The row of a table that means nothing. */
+static void clear_row(art_engine *engine, uint32_t tensor, uint64_t n) {
+    static const float zero = 0.0f;
+    const art_plan_tensor *t = art_engine_tensor(engine, tensor);
+    if (!(t->init_a >= 0.0 && t->init_a < (double)t->shape[0])) {
+        return;
+    }
+    uint64_t each = n / t->shape[0], first = (uint64_t)t->init_a * each;
+    for (uint64_t i = 0; i < each; i++) {
+        art_layout_write(engine, tensor, first + i, 1, &zero);
     }
 }
 
@@ -69,6 +83,9 @@ static void initialize_tensor(art_engine *engine, uint32_t tensor) {
     } else if (t->init_kind != ART_INIT_NONE) {
         fill_random(t, engine->seed, stream, data, n);
     }
+    if (t->init_kind == ART_INIT_NORMAL_BUT_ROW) {
+        clear_row(engine, tensor, n);
+    }
 }
 
 art_status art_engine_initialize(art_engine *engine, art_error *err) {
@@ -92,6 +109,14 @@ art_status art_engine_initialize(art_engine *engine, art_error *err) {
     return ART_OK;
 }
 
+/* Classes of labels that are floats, 0 where targets are values. */
+static uint64_t place_classes(const art_engine *engine) {
+    const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
+    bool places = io->loss_step < io->last &&
+                  engine->plan.steps[io->loss_step].op == ART_OP_PLACES_CROSS_ENTROPY_GRAD;
+    return places ? art_engine_classes(engine, io) : 0;
+}
+
 void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,
                        void *target) {
     uint64_t x_stream = art_stream_of_name("random:x");
@@ -99,7 +124,10 @@ void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, 
     art_info info;
     art_engine_info(engine, &info);
     for (uint64_t i = 0; i < info.input_elements; i++) {
-        x[i] = art_random_uniform(seed, x_stream, index * info.input_elements + i);
+        uint64_t counter = index * info.input_elements + i;
+        uint64_t rows = engine->index_limit ? engine->index_limit[info.input_elements + i] : 0;
+        x[i] = rows == 0 ? art_random_uniform(seed, x_stream, counter)
+                         : (float)(art_random_u32(seed, x_stream, counter) * rows >> 32);
     }
     if (target == NULL) {
         return;
@@ -109,9 +137,12 @@ void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, 
         *(int32_t *)target = (int32_t)(word * info.n_classes >> 32);
         return;
     }
+    const uint64_t classes = place_classes(engine);
     for (uint64_t i = 0; i < info.target_elements; i++) {
         uint64_t counter = index * info.target_elements + i;
-        ((float *)target)[i] = art_random_uniform(seed, target_stream, counter);
+        ((float *)target)[i] =
+            classes == 0 ? art_random_uniform(seed, target_stream, counter)
+                         : (float)(art_random_u32(seed, target_stream, counter) * classes >> 32);
     }
 }
 

@@ -179,7 +179,7 @@ static bool is_permutation(const uint8_t perm[ART_MAX_DIMS]) {
 
 static art_status check_codes(const art_plan_tensor *t, const char *name, art_error *err) {
     ART_FAIL_IF(t->role > ART_ROLE_OUTPUT || art_dtype_bytes(t->dtype) == 0 || t->batched > 1 ||
-                    t->init_kind > ART_INIT_SINUSOID,
+                    t->init_kind > ART_INIT_NORMAL_BUT_ROW,
                 err, ART_PLAN_FORMAT,
                 "tensor '%s': unknown role %u, type %u, batched %u or initialiser %u", name,
                 t->role, t->dtype, t->batched, t->init_kind);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/engine.h"
+#include "engine/indices.h"
 
 static const char *const phase_names[3] = {"train", "evaluate", "predict"};
 
@@ -79,6 +80,7 @@ static art_status put_batch(art_engine *engine, unsigned phase, const float *x, 
         art_arena_poison(engine, engine->plan.n_steps);
     }
     ART_TRY(put_floats(engine, io->input, x, n, err));
+    ART_TRY(art_indices_check(engine, io->input, n, err));
     if (phase == ART_PHASE_PREDICT) {
         return ART_OK;
     }

@@ -93,6 +93,9 @@ ART_API art_status art_engine_open(art_engine **engine, const void *plan, size_t
                                    const art_options *options, art_error *err);
 ART_API void art_engine_close(art_engine *engine);
 ART_API void art_engine_info(const art_engine *engine, art_info *info);
+/* For each of info.input_elements elements of a sample, in the user's order: the rows of the table
+ * whose index it is, 0 where it is a number like any other. */
+ART_API void art_engine_index_limits(const art_engine *engine, uint32_t *limits);
 /* Bytes of the arena that are in memory now, in whole pages, as the kernel counts them; 0 where it
  * does not say. */
 ART_API uint64_t art_engine_resident_bytes(const art_engine *engine);

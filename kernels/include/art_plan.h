@@ -52,6 +52,7 @@ enum {
     ART_INIT_UNIFORM = 2,
     ART_INIT_NORMAL = 3,
     ART_INIT_SINUSOID = 4,
+    ART_INIT_NORMAL_BUT_ROW = 5,
 };
 
 enum { ART_STEP_F = 0, ART_STEP_CG = 1, ART_STEP_CD = 2, ART_STEP_AG = 3, ART_STEP_L = 4 };

@@ -49,6 +49,11 @@ static inline int64_t art_window_out(int64_t in, int64_t kernel, int64_t stride,
     return room < 0 ? 0 : room / stride + 1;
 }
 
+/* Whether a float is the number of one of `rows` rows. */
+static inline bool art_is_index(float value, uint32_t rows) {
+    return value >= 0.0f && value < (float)rows && value == (float)(uint32_t)value;
+}
+
 enum { ART_ANY_RANK = 0 };
 
 /* The operand is there, has this type and rank, no empty dimension, and its bytes hold it. */

@@ -1,6 +1,7 @@
 /* Losses of one label a row: softmax cross entropy of logits [N, classes], plain or with class
  * weights, label smoothing and an ignored label, and the same without smoothing of
- * log-probabilities (NLL). And cross entropy of a probability for each class.
+ * log-probabilities (NLL). And cross entropy of a probability for each class, and of a label for
+ * each place of a sample, which is a float.
  *
  * -log softmax(x)[t] = log(sum exp(x - max)) - (x[t] - max): finite for all finite logits.
  * The loss is the sum over counted rows of
@@ -37,7 +38,8 @@ typedef struct loss_job {
     const art_vec_kernels *vec;
     const float *x;
     const int32_t *target;
-    const float *soft; /* probabilities in place of labels, or NULL */
+    const float *soft;   /* probabilities in place of labels, or NULL */
+    const float *places; /* labels of places in place of those of samples, or NULL */
     art_vec_soft shares;
     float *dx; /* NULL: only loss and hits */
     size_t rows, classes, block;
@@ -55,10 +57,20 @@ static double weight_of(const loss_job *job, int32_t label) {
     return job->weight ? (double)job->weight[label] : 1.0;
 }
 
+/* The label of a row, -1 for a number that is none. */
+static int32_t label_of(const loss_job *job, size_t row) {
+    if (job->places == NULL) {
+        return job->target[row];
+    }
+    float label = job->places[row];
+    bool known = label >= 0.0f && label < (float)job->classes;
+    return known && (float)(int32_t)label == label ? (int32_t)label : -1;
+}
+
 /* The row's loss; *sum is that of its exponentials, which replace dx if there is one. */
 static double row_loss(const loss_job *job, size_t row, double *sum) {
     const float *x = job->x + row * job->classes;
-    const int32_t label = job->target[row];
+    const int32_t label = label_of(job, row);
     const double weight = job->keep * weight_of(job, label);
     if (job->logarithms) {
         return -weight * (double)x[label];
@@ -76,7 +88,7 @@ static double row_loss(const loss_job *job, size_t row, double *sum) {
 /* dx = (all softmax - weight at the label - smoothed weights) / over, from the exponentials. */
 static void row_gradient(const loss_job *job, size_t row, double sum) {
     float *e = job->dx + row * job->classes;
-    const int32_t label = job->target[row];
+    const int32_t label = label_of(job, row);
     const double weight = weight_of(job, label), kept = job->keep * weight;
     if (job->logarithms) {
         memset(e, 0, job->classes * sizeof *e);
@@ -100,11 +112,12 @@ static void row_gradient(const loss_job *job, size_t row, double sum) {
 /* Whether the first maximum is at the label; rows with NaN were found out by their loss. */
 static int64_t row_hit(const loss_job *job, size_t row) {
     const float *x = job->x + row * job->classes;
-    const float at_label = x[job->target[row]];
+    const int32_t label = label_of(job, row);
+    const float at_label = x[label];
     if (at_label != job->vec->row_max(x, job->classes)) {
         return 0;
     }
-    return job->vec->row_max(x, (size_t)job->target[row]) < at_label || job->target[row] == 0;
+    return job->vec->row_max(x, (size_t)label) < at_label || label == 0;
 }
 
 /* A row of probabilities: its loss, and its gradient if there is one. */
@@ -139,7 +152,7 @@ static void run_block(void *context, unsigned tile, unsigned thread) {
             total += soft_row(job, row);
             continue;
         }
-        if (job->target[row] == job->ignored) {
+        if (label_of(job, row) == job->ignored) {
             ignore_row(job, row);
             continue;
         }
@@ -160,11 +173,12 @@ static art_status weigh_labels(loss_job *job, art_error *err) {
     size_t ignored = 0;
     job->over = 0.0;
     for (size_t row = 0; row < job->rows; row++) {
-        int32_t label = job->target[row];
+        int32_t label = label_of(job, row);
         ART_FAIL_IF(label < 0 || (size_t)label >= job->classes, err, ART_LABEL,
-                    "label %d of sample %zu in this batch is out of range: the model has %zu "
+                    "label %.10g of %s %zu in this batch is out of range: the model has %zu "
                     "classes, labels must be 0 to %zu",
-                    label, row, job->classes, job->classes - 1);
+                    job->places ? (double)job->places[row] : label,
+                    job->places ? "place" : "sample", row, job->classes, job->classes - 1);
         ignored += label == job->ignored;
         job->over += label == job->ignored ? 0.0 : weight_of(job, label);
     }
@@ -184,8 +198,8 @@ static loss_job job_of(const art_op_args *args) {
     return (loss_job){.vec = art_vec(args),
                       .x = x->data,
                       .target = args->operand[TARGET].data,
-                      .rows = x->dims[0],
-                      .classes = x->dims[1],
+                      .rows = (size_t)art_count(x) / x->dims[x->ndim - 1],
+                      .classes = x->dims[x->ndim - 1],
                       .ignored = -1,
                       .keep = 1.0};
 }
@@ -208,16 +222,26 @@ static loss_job nll_job(const art_op_args *args) {
     return job;
 }
 
-static loss_job weighted_job(const art_op_args *args) {
+static loss_job weighted_job_at(const art_op_args *args, unsigned ws) {
     const double smoothing = args->attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_SMOOTHING].f;
     loss_job job = job_of(args);
     job.ignored = args->attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i;
-    job.weight = art_weights(args, WEIGHTED_ATTRS, WS);
+    job.weight = art_weights(args, WEIGHTED_ATTRS, ws);
     job.keep = 1.0 - smoothing;
     job.share = smoothing / (double)job.classes;
     for (size_t c = 0; c < job.classes; c++) {
         job.whole += weight_of(&job, (int32_t)c);
     }
+    return job;
+}
+
+static loss_job weighted_job(const art_op_args *args) {
+    return weighted_job_at(args, WS);
+}
+
+static loss_job places_job(const art_op_args *args, unsigned ws) {
+    loss_job job = weighted_job_at(args, ws);
+    job.places = args->operand[TARGET].data;
     return job;
 }
 
@@ -258,29 +282,48 @@ static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t 
     return ART_OK;
 }
 
+/* Targets: a label a sample, a probability a class, or a label a place. */
+enum { LABELS, SOFT, PLACES };
+
 /* Names of an operation's operands, its own name, and its attributes before the weights. */
 typedef struct loss_names {
     const char *op, *y, *target, *loss, *result;
-    unsigned attrs;
-    bool soft; /* targets are probabilities */
+    unsigned attrs, targets;
 } loss_names;
+
+static art_status check_target(const art_op_args *args, const loss_names *name, art_error *err) {
+    const art_array *x = &args->operand[Y], *t = &args->operand[TARGET];
+    unsigned rank = name->targets == LABELS ? 1 : name->targets == SOFT ? 2 : ART_ANY_RANK;
+    ART_TRY(art_check_operand(args, TARGET, name->target,
+                              name->targets == LABELS ? ART_DTYPE_I32 : ART_DTYPE_F32, rank, err));
+    if (name->targets == PLACES) {
+        uint64_t rows = art_count(x) / x->dims[x->ndim - 1];
+        ART_FAIL_IF(art_count(t) != rows || t->dims[0] != x->dims[0], err, ART_SHAPE,
+                    "%s has %llu labels in %u samples, needs %llu in %u", name->target,
+                    (unsigned long long)art_count(t), t->dims[0], (unsigned long long)rows,
+                    x->dims[0]);
+    } else {
+        ART_TRY(art_check_dims(args, TARGET, name->target, x->dims, err));
+    }
+    return art_check_batched(args, TARGET, name->target, x->batched, err);
+}
 
 static art_status check(const art_op_args *args, const loss_names *name, art_error *err) {
     const art_array *x = &args->operand[Y];
-    ART_TRY(art_check_operand(args, Y, name->y, ART_DTYPE_F32, 2, err));
-    ART_TRY(art_check_operand(args, TARGET, name->target,
-                              name->soft ? ART_DTYPE_F32 : ART_DTYPE_I32, name->soft ? 2 : 1, err));
-    ART_TRY(art_check_dims(args, TARGET, name->target, x->dims, err));
-    ART_TRY(art_check_batched(args, TARGET, name->target, x->batched, err));
-    ART_FAIL_IF(args->n_attrs > name->attrs && args->n_attrs - name->attrs != x->dims[1], err,
+    ART_TRY(art_check_operand(args, Y, name->y, ART_DTYPE_F32,
+                              name->targets == PLACES ? ART_ANY_RANK : 2, err));
+    ART_TRY(check_target(args, name, err));
+    const uint32_t classes = x->dims[x->ndim - 1];
+    ART_FAIL_IF(args->n_attrs > name->attrs && args->n_attrs - name->attrs != classes, err,
                 ART_SHAPE, "%s has %u weights for %u classes", name->op,
-                args->n_attrs - name->attrs, x->dims[1]);
+                args->n_attrs - name->attrs, classes);
     return art_check_vector(args, LOSS, name->loss, ART_DTYPE_F64, 1, err);
 }
 
 static art_status check_grad(const art_op_args *args, const loss_names *name, art_error *err) {
     ART_TRY(check(args, name, err));
-    ART_TRY(art_check_operand(args, RESULT, name->result, ART_DTYPE_F32, 2, err));
+    ART_TRY(
+        art_check_operand(args, RESULT, name->result, ART_DTYPE_F32, args->operand[Y].ndim, err));
     ART_TRY(art_check_dims(args, RESULT, name->result, args->operand[Y].dims, err));
     return art_check_batched(args, RESULT, name->result, args->operand[Y].batched, err);
 }
@@ -300,7 +343,7 @@ static art_status check_eval(const art_op_args *args, const loss_names *name, ar
                                          #name "_" #kind ".loss",                                  \
                                          #name "_" #kind "." #result,                              \
                                          attrs,                                                    \
-                                         false};                                                   \
+                                         LABELS};                                                  \
         return check_##kind(args, &names, err);                                                    \
     }                                                                                              \
     uint64_t art_op_##name##_##kind##_workspace(const art_op_args *args) {                         \
@@ -317,23 +360,26 @@ LABEL_LOSS(cross_entropy, job_of, logits, dlogits, 0)
 LABEL_LOSS(weighted_cross_entropy, weighted_job, y, dy, WEIGHTED_ATTRS)
 LABEL_LOSS(nll, nll_job, y, dy, NLL_ATTRS)
 
-/* Probabilities have no count of right rows. */
-#define SOFT_OP(NAME, op, check, dx)                                                               \
+/* Probabilities and places have no count of right rows. */
+#define FLOAT_OP(NAME, op, job, attrs, targets, check, dx)                                         \
     _Static_assert((int)ART_##NAME##_Y == (int)Y && (int)ART_##NAME##_TARGET == (int)TARGET &&     \
                        (int)ART_##NAME##_LOSS == (int)LOSS,                                        \
                    "all losses have their operands in one order");                                 \
     art_status art_op_##op##_check(const art_op_args *args, art_error *err) {                      \
-        static const loss_names names = {#op,       #op ".y",   #op ".target", #op ".loss",        \
-                                         #op ".dy", SOFT_ATTRS, true};                             \
+        static const loss_names names = {#op,       #op ".y", #op ".target", #op ".loss",          \
+                                         #op ".dy", attrs,    targets};                            \
         return check(args, &names, err);                                                           \
     }                                                                                              \
     uint64_t art_op_##op##_workspace(const art_op_args *args) {                                    \
-        return sizeof(float) * (args->n_attrs - SOFT_ATTRS);                                       \
+        return sizeof(float) * (args->n_attrs - attrs);                                            \
     }                                                                                              \
     art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
-        return run(args, soft_job(args, ART_##NAME##_WS), dx, NULL, err);                          \
+        return run(args, job(args, ART_##NAME##_WS), dx, NULL, err);                               \
     }
+#define FLOAT_LOSS(NAME, op, job, attrs, targets)                                                  \
+    _Static_assert((int)ART_##NAME##_GRAD_DY == (int)RESULT, "the gradient is the result");        \
+    FLOAT_OP(NAME##_GRAD, op##_grad, job, attrs, targets, check_grad, art_out(args, RESULT))       \
+    FLOAT_OP(NAME##_EVAL, op##_eval, job, attrs, targets, check, NULL)
 
-_Static_assert((int)ART_SOFT_CROSS_ENTROPY_GRAD_DY == (int)RESULT, "the gradient is the result");
-SOFT_OP(SOFT_CROSS_ENTROPY_GRAD, soft_cross_entropy_grad, check_grad, art_out(args, RESULT))
-SOFT_OP(SOFT_CROSS_ENTROPY_EVAL, soft_cross_entropy_eval, check, NULL)
+FLOAT_LOSS(SOFT_CROSS_ENTROPY, soft_cross_entropy, soft_job, SOFT_ATTRS, SOFT)
+FLOAT_LOSS(PLACES_CROSS_ENTROPY, places_cross_entropy, places_job, WEIGHTED_ATTRS, PLACES)

@@ -13,7 +13,7 @@ typedef struct row {
 } row;
 
 static row row_at(const art_array *logits, size_t n) {
-    row r = {.classes = logits->dims[1], .max = -INFINITY};
+    row r = {.classes = logits->dims[logits->ndim - 1], .max = -INFINITY};
     r.x = (const float *)logits->data + n * r.classes;
     for (size_t c = 0; c < r.classes; c++) {
         r.max = fmax(r.max, (double)r.x[c]);
@@ -22,9 +22,10 @@ static row row_at(const art_array *logits, size_t n) {
 }
 
 static row row_of(const art_op_args *args, size_t n) {
-    const int32_t *target = args->operand[ART_CROSS_ENTROPY_GRAD_TARGET].data;
+    const art_array *target = &args->operand[ART_CROSS_ENTROPY_GRAD_TARGET];
     row r = row_at(&args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS], n);
-    r.label = (size_t)target[n];
+    r.label = target->dtype == ART_DTYPE_F32 ? (size_t)((const float *)target->data)[n]
+                                             : (size_t)((const int32_t *)target->data)[n];
     return r;
 }
 
@@ -294,7 +295,8 @@ static void label_row(const art_op_args *args, const label_loss *l, const row *r
 
 static void labels(const art_op_args *args, label_loss l, double *loss, double *loss_tol,
                    double *out, double *tol) {
-    const size_t rows = args->operand[0].dims[0];
+    const art_array *y = &args->operand[0];
+    const size_t rows = (size_t)art_count(y) / y->dims[y->ndim - 1];
     double over = 0.0, parts[2] = {0.0, 0.0};
     for (size_t n = 0; n < rows; n++) {
         row r = row_of(args, n);
@@ -338,6 +340,17 @@ static label_loss nll(const art_op_args *args) {
     }
 LABEL_LOSS(weighted_cross_entropy)
 LABEL_LOSS(nll)
+
+/* Every place is a row; there is no count of right ones. */
+void art_ref_places_cross_entropy_grad(const art_op_args *args, double *const *out,
+                                       double *const *tol) {
+    labels(args, weighted_cross_entropy(args), out[2], tol[2], out[3], tol[3]);
+}
+
+void art_ref_places_cross_entropy_eval(const art_op_args *args, double *const *out,
+                                       double *const *tol) {
+    labels(args, weighted_cross_entropy(args), out[2], tol[2], NULL, NULL);
+}
 
 /* Cross entropy of probabilities, whose rows all count alike. */
 static void soft_cross_entropy(const art_op_args *args, double *loss, double *loss_tol, double *out,

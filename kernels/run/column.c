@@ -65,9 +65,27 @@ static float float_at(size_t i, size_t size) {
     }
 }
 
+/* An unsigned value beyond int64 is out of every range of labels and indices: the largest number
+ * stands for it. */
+static int64_t integer_at(size_t i, size_t size, bool is_signed) {
+    uint64_t value = 0;
+    memcpy(&value, raw + i * size, size);
+    unsigned shift = 64 - 8 * (unsigned)size;
+    if (is_signed) {
+        return (int64_t)(value << shift) >> shift;
+    }
+    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
+}
+
 art_status run_column_floats(const run_column *column, uint64_t row, uint64_t first, size_t count,
                              float *out, art_error *err) {
     ART_TRY(read_raw(column, row * column->row_elements + first, count, err));
+    if (column->whole) {
+        for (size_t i = 0; i < count; i++) {
+            out[i] = (float)integer_at(i, column->size, column->kind == 'i');
+        }
+        return ART_OK;
+    }
     if (column->kind == 'u') {
         for (size_t i = 0; i < count; i++) {
             out[i] = (float)raw[i] / 255.0f;
@@ -78,18 +96,6 @@ art_status run_column_floats(const run_column *column, uint64_t row, uint64_t fi
         out[i] = float_at(i, column->size);
     }
     return ART_OK;
-}
-
-/* An unsigned value beyond int64 is out of every range of labels: the largest number stands for
- * it. */
-static int64_t integer_at(size_t i, size_t size, bool is_signed) {
-    uint64_t value = 0;
-    memcpy(&value, raw + i * size, size);
-    unsigned shift = 64 - 8 * (unsigned)size;
-    if (is_signed) {
-        return (int64_t)(value << shift) >> shift;
-    }
-    return value > INT64_MAX ? INT64_MAX : (int64_t)value;
 }
 
 art_status run_column_integers(const run_column *column, uint64_t first, size_t count, int64_t *out,

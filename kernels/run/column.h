@@ -23,6 +23,7 @@ typedef struct run_column {
     char kind;    /* f float, i signed, u unsigned, b bool */
     uint8_t size; /* bytes of an element */
     bool big_endian;
+    bool whole; /* elements are indices: integers of any type are taken as they are */
 } run_column;
 
 /* Rows and their elements from a whole array's dimensions, first one the rows. *bytes is the size
@@ -33,7 +34,7 @@ bool run_column_shape(run_column *column, const uint64_t *dims, unsigned ndim, u
 const char *run_column_type(const run_column *column, char text[16]);
 
 /* Elements [first, first + count) of a row as the network wants them: uint8 divided by 255, floats
- * as float32. count <= RUN_CHUNK. */
+ * as float32, indices as they are. count <= RUN_CHUNK. */
 art_status run_column_floats(const run_column *column, uint64_t row, uint64_t first, size_t count,
                              float *out, art_error *err);
 

@@ -30,7 +30,9 @@ static art_status compare(const run_column *c, uint64_t first, size_t n, seen *s
     return ART_OK;
 }
 
-static art_status look_at_row(const run_column *c, uint64_t row, seen *s, art_error *err) {
+/* Indices have no size that means anything: `limit` is not 0 where one stands. */
+static art_status look_at_row(const run_column *c, const uint32_t *limit, uint64_t row, seen *s,
+                              art_error *err) {
     uint64_t where = 0;
     for (uint64_t done = 0; done < c->row_elements;) {
         uint64_t left = c->row_elements - done;
@@ -44,6 +46,9 @@ static art_status look_at_row(const run_column *c, uint64_t row, seen *s, art_er
             return ART_OK;
         }
         for (size_t i = 0; i < n; i++) {
+            if (limit != NULL && limit[done + i] != 0) {
+                continue;
+            }
             s->low = chunk[i] < s->low ? chunk[i] : s->low;
             s->high = chunk[i] > s->high ? chunk[i] : s->high;
         }
@@ -55,10 +60,10 @@ static art_status look_at_row(const run_column *c, uint64_t row, seen *s, art_er
     return ART_OK;
 }
 
-static art_status look_at(const run_column *c, seen *s, art_error *err) {
+static art_status look_at(const run_column *c, const uint32_t *limit, seen *s, art_error *err) {
     *s = (seen){.low = INFINITY, .high = -INFINITY, .same = true};
     for (uint64_t row = 0; row < c->count; row++) {
-        ART_TRY(look_at_row(c, row, s, err));
+        ART_TRY(look_at_row(c, limit, row, s, err));
     }
     ART_FAIL_IF(s->bad > 0, err, ART_NONFINITE,
                 "%s: row %llu (counted from 0) is not finite at element %llu; repair or leave out "
@@ -216,9 +221,9 @@ art_status run_preflight(const run_source *s, const art_engine *engine, const ru
         return ART_OK;
     }
     art_engine_info(engine, &info);
-    ART_TRY(look_at(&s->x, &inputs, err));
+    ART_TRY(look_at(&s->x, run_index_limits(engine), &inputs, err));
     if (!info.target_is_label) {
-        ART_TRY(look_at(&s->y, &targets, err));
+        ART_TRY(look_at(&s->y, NULL, &targets, err));
     }
     tell_inputs(o, role, &inputs, s->count);
     if (info.target_is_label) {

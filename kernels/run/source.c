@@ -1,11 +1,13 @@
 #include "source.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "art_limits.h"
 #include "core/crc32.h"
+#include "ops/check.h"
 #include "options.h"
 
 #define RANDOM_BATCHES 4
@@ -119,6 +121,12 @@ static art_status check_shape(const run_column *column, const art_plan_tensor *t
                     column->name, what, n == 0 && have[0] == '\0' ? "()" : have, want);
 }
 
+const uint32_t *run_index_limits(const art_engine *engine) {
+    art_info info;
+    art_engine_info(engine, &info);
+    return engine->index_limit == NULL ? NULL : engine->index_limit + info.input_elements;
+}
+
 static art_status check_floats(const run_column *column, bool bytes_allowed, art_error *err) {
     char type[16];
     bool good = column->kind == 'f' || (bytes_allowed && column->kind == 'u' && column->size == 1);
@@ -212,7 +220,50 @@ static art_status open_columns(run_source *s, art_error *err) {
     return ART_OK;
 }
 
-static art_status check_columns(const run_source *s, const art_engine *engine, art_error *err) {
+/* The first index of a sample that its table has no row for. */
+static art_status scan_indices(const run_column *x, const uint32_t *limit, art_error *err) {
+    static float chunk[RUN_CHUNK];
+    for (uint64_t row = 0; row < x->count; row++) {
+        for (uint64_t done = 0; done < x->row_elements;) {
+            uint64_t left = x->row_elements - done;
+            size_t n = left < RUN_CHUNK ? (size_t)left : RUN_CHUNK;
+            ART_TRY(run_column_floats(x, row, done, n, chunk, err));
+            for (size_t i = 0; i < n; i++) {
+                uint32_t rows = limit[done + i];
+                ART_FAIL_IF(rows != 0 && isfinite(chunk[i]) && !art_is_index(chunk[i], rows), err,
+                            ART_LABEL,
+                            "%s: row %llu (counted from 0) has %.9g at element %llu, an index of "
+                            "an embedding whose rows are 0..%u; indices are whole numbers from 0: "
+                            "repair or leave out such samples, or plan with a larger "
+                            "num_embeddings",
+                            x->name, (unsigned long long)row, (double)chunk[i],
+                            (unsigned long long)(done + i), rows - 1);
+            }
+            done += n;
+        }
+    }
+    return ART_OK;
+}
+
+static art_status check_inputs(run_source *s, const art_engine *engine, art_error *err) {
+    const uint32_t *limit = run_index_limits(engine);
+    bool all = limit != NULL;
+    for (uint64_t i = 0; all && i < s->x.row_elements; i++) {
+        all = limit[i] != 0;
+    }
+    s->x.whole = all && s->x.kind != 'f';
+    s->y.whole = false;
+    ART_FAIL_IF(limit != NULL && !all && s->x.kind == 'u', err, ART_DATA,
+                "%s has elements of an unsigned type, some are indices and some numbers, and "
+                "nobody can know their scale: give x.astype('float32'), the numbers scaled",
+                s->x.name);
+    if (!s->x.whole) {
+        ART_TRY(check_floats(&s->x, true, err));
+    }
+    return limit == NULL ? ART_OK : scan_indices(&s->x, limit, err);
+}
+
+static art_status check_columns(run_source *s, const art_engine *engine, art_error *err) {
     art_info info;
     const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
     if (io->input == ART_PLAN_NONE) {
@@ -220,7 +271,7 @@ static art_status check_columns(const run_source *s, const art_engine *engine, a
     }
     art_engine_info(engine, &info);
     ART_TRY(check_shape(&s->x, art_engine_tensor(engine, io->input), "input", err));
-    ART_TRY(check_floats(&s->x, true, err));
+    ART_TRY(check_inputs(s, engine, err));
     if (info.target_is_label) {
         return check_labels(&s->y, info.n_classes, err);
     }

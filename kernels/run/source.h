@@ -36,6 +36,9 @@ art_status run_source_open(run_source *source, const art_engine *engine, art_err
 art_status run_source_about(const run_source *source, const char **text, art_error *err);
 /* Refuse a validation that was converted with other class names or another preparation. */
 art_status run_check_alike(const run_source *train, const run_source *validation, art_error *err);
+/* Per element of an input the rows of the table whose index it is, 0 for none; NULL: no tables. */
+const uint32_t *run_index_limits(const art_engine *engine);
+
 void run_source_close(run_source *source);
 
 /* Put sample `row` into place `slot` of a phase's batch: inputs and float targets go to the

@@ -453,6 +453,38 @@ static void test_weighted_labels(void) {
     }
 }
 
+/* A label for each place of a sample, as a float. */
+static void test_places_of(int samples, int places, int classes, double smoothing, bool weights) {
+    scene s[] = {NEW(PLACES_CROSS_ENTROPY_GRAD, places_cross_entropy_grad),
+                 NEW(PLACES_CROSS_ENTROPY_EVAL, places_cross_entropy_eval)};
+    for (int k = 0; k < 2; k++) {
+        scene_operand(&s[k], ART_PLACES_CROSS_ENTROPY_GRAD_Y, F32, 1, 3, samples, places, classes);
+        scene_floats(&s[k], ART_PLACES_CROSS_ENTROPY_GRAD_Y, places & 1 ? -5 : -80, 0);
+        float *t =
+            scene_operand(&s[k], ART_PLACES_CROSS_ENTROPY_GRAD_TARGET, F32, 1, 2, samples, places);
+        for (int i = 0; i < samples * places; i++) {
+            t[i] = (float)((i * 3 + 1) % classes);
+        }
+        scene_operand(&s[k], ART_PLACES_CROSS_ENTROPY_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
+        s[k].attr[ART_PLACES_CROSS_ENTROPY_GRAD_A_SMOOTHING].f = smoothing;
+        s[k].attr[ART_PLACES_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i = places > 2 ? 0 : ART_NO_LABEL;
+        s[k].args.n_attrs = 2 + (weights ? (unsigned)classes : 0);
+        for (unsigned c = 2; c < s[k].args.n_attrs; c++) {
+            s[k].attr[c].f = c == 3 ? 0 : 0.5 * c;
+        }
+    }
+    scene_operand(&s[0], ART_PLACES_CROSS_ENTROPY_GRAD_DY, F32, 1, 3, samples, places, classes);
+    verify(s[0]);
+    verify(s[1]);
+}
+
+static void test_places(void) {
+    test_places_of(2, 1, 3, 0.0, false);
+    test_places_of(3, 40, 10, 0.0, false);
+    test_places_of(1, 65, 7, 0.3, true);
+    test_places_of(4, 2, 5, 0.0, true);
+}
+
 /* Probabilities, some of them 0 and 1. */
 static void test_soft_of(int rows, int classes, double smoothing, bool weights) {
     scene s[] = {NEW(SOFT_CROSS_ENTROPY_GRAD, soft_cross_entropy_grad),
@@ -524,6 +556,7 @@ int main(void) {
     test_bce();
     test_weighted_labels();
     test_soft();
+    test_places();
     test_transposes();
     scene_close_pools();
     printf("%u runs\n", scene_runs);

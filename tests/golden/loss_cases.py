@@ -18,6 +18,7 @@ __all__ = ["BATCHES", "FEATURES", "LOSSES", "LossCase", "outputs", "targets"]
 BATCHES = (5, 3)
 """The planned batch and a smaller one."""
 FEATURES = 6
+PLACES = 2
 SEED = 2026
 
 
@@ -31,7 +32,8 @@ class LossCase:
         Name in `torch.nn` and `armtrain.nn`.
     options : dict
     targets : str
-        'values', 'unit' (in [0, 1]), 'probabilities', 'logarithms' or 'labels'.
+        'values', 'unit' (in [0, 1]), 'probabilities', 'logarithms', 'labels' or 'places': labels
+        of PLACES places of a sample, whose features are as many numbers for each class.
     """
 
     loss: str
@@ -40,8 +42,13 @@ class LossCase:
 
     @property
     def labels(self) -> bool:
-        """Whether targets are one integer a sample."""
-        return self.targets == "labels"
+        """Whether targets are integers for torch."""
+        return self.targets in ("labels", "places")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What an output is for one sample."""
+        return (FEATURES // PLACES, PLACES) if self.targets == "places" else (FEATURES,)
 
     def torch_options(self, tensor: Callable[[Any], Any]) -> dict[str, Any]:
         """Return the options with lists as tensors of doubles; torch looks at targets instead."""
@@ -80,6 +87,12 @@ LOSSES: dict[str, LossCase] = {
         {**SOFT, "weight": WEIGHTS, "label_smoothing": 0.3},
         "probabilities",
     ),
+    "cross_entropy_places": LossCase("CrossEntropyLoss", {}, "places"),
+    "cross_entropy_places_all": LossCase(
+        "CrossEntropyLoss",
+        {"weight": WEIGHTS[:3], "ignore_index": 2, "label_smoothing": 0.3},
+        "places",
+    ),
     "nll": LossCase("NLLLoss", {}, "labels"),
     "nll_all": LossCase("NLLLoss", ALL, "labels"),
 }
@@ -106,5 +119,6 @@ def targets(case: LossCase, n: int) -> np.ndarray:
         "probabilities": probabilities,
         "logarithms": np.log(numbers / numbers.sum(axis=1, keepdims=True)),
         "labels": (numbers[:, 0] * FEATURES).astype(np.int32),
+        "places": (numbers[:, :PLACES] * FEATURES // PLACES).astype(np.int32),
     }
     return made[case.targets]

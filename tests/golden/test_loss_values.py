@@ -28,7 +28,7 @@ def test_value_and_gradient(name: str, n: int) -> None:
     """A linear layer of one-hot samples: its weight is the output, its gradient the output's."""
     case, planned = LOSSES[name], max(BATCHES)
     plan = at.plan(
-        nn.Sequential(nn.Linear(planned, FEATURES, bias=False)),
+        nn.Sequential(nn.Linear(planned, FEATURES, bias=False), nn.Unflatten(1, case.shape)),
         input_shape=(planned,),
         batch_size=planned,
         loss=getattr(nn, case.loss)(**case.options),

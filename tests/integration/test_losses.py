@@ -149,3 +149,44 @@ def test_no_label_is_ignored_unless_asked() -> None:
     for loss in (*kinds, nn.CrossEntropyLoss(), nn.NLLLoss((1, 2, 3))):
         assert trainer_of(loss).info["ignored_label"] == -100
     assert trainer_of(nn.NLLLoss(ignore_index=1)).info["ignored_label"] == 1
+
+
+def trainer_of_places(loss: nn.Loss) -> at.Trainer:
+    """Return a trainer whose outputs are 3 classes of 2 places."""
+    plan = at.plan(
+        nn.Sequential(nn.Linear(4, 6, bias=False), nn.Unflatten(1, (3, 2))),
+        input_shape=(4,),
+        batch_size=4,
+        loss=loss,
+        optimizer=optim.SGD(lr=0.1),
+        threads=1,
+    )
+    return at.Trainer(plan, seed=3)
+
+
+def test_labels_of_places_are_floats_and_their_mean_is_over_places() -> None:
+    trainer, labels = trainer_of_places(nn.CrossEntropyLoss()), np.arange(8.0).reshape(4, 2) % 3
+    logits = trainer.predict(X).astype(np.float64)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    at_labels = np.take_along_axis(logs, labels[:, np.newaxis].astype(int), axis=1)
+    data = (X, labels.astype(np.float32))
+    result = trainer.evaluate(data)
+    assert result.loss == pytest.approx(-at_labels.mean(), rel=1e-6)
+    assert result.accuracy is None
+    losses = [trainer.step(*data) for _ in range(20)]
+    assert losses[-1] < losses[0]
+    trainer.fit("random:samples=8", epochs=1)  # whole numbers
+
+
+@pytest.mark.parametrize("label", [3.0, -1.0, 0.5, 1e9])
+def test_labels_of_places_out_of_range_are_refused(label: float) -> None:
+    trainer, labels = trainer_of_places(nn.CrossEntropyLoss()), np.zeros((4, 2), np.float32)
+    labels[2, 1] = label
+    with pytest.raises(at.ArmtrainError, match=rf"label {label:.10g} of place 5 .* 0 to 2"):
+        trainer.step(X, labels)
+
+
+@pytest.mark.parametrize("loss", [nn.NLLLoss(), nn.CrossEntropyLoss(probabilities=True)])
+def test_other_losses_of_classes_take_no_places(loss: nn.Loss) -> None:
+    with pytest.raises(at.ShapeError, match="give labels of places"):
+        trainer_of_places(loss)

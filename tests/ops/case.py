@@ -25,6 +25,8 @@ class Case:
         One sample, torch's order.
     target_shape : tuple of int or None
         None: class labels; else such float targets.
+    inputs : callable
+        Makes normally distributed numbers, shape (n, *input_shape), what the network takes.
     loss : callable or None
         Returns the loss; None: cross-entropy for labels, else mean squared error.
     targets : callable
@@ -43,6 +45,7 @@ class Case:
     build: Callable[[], Any]
     input_shape: tuple[int, ...]
     target_shape: tuple[int, ...] | None = None
+    inputs: Callable[[Any], Any] = lambda normal: normal
     loss: Callable[[], Any] | None = None
     targets: Callable[[Any], Any] = lambda normal: normal
     optimizer: Callable[[], Any] = field(default=lambda: optim.SGD(lr=0.1))

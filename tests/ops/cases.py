@@ -17,9 +17,11 @@ from tests.golden.activations import ACTIVATIONS, make_activation
 from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.attention_cases import ATTENTION
 from tests.ops.case import CLASSES, Case
+from tests.ops.embedding_cases import EMBEDDINGS
 from tests.ops.image_cases import IMAGES, image
 from tests.ops.movement_cases import MOVEMENT
 from tests.ops.norm_cases import SAMPLE_NORMS
+from tests.ops.places_cases import PLACES
 from tests.ops.recurrent_cases import RECURRENT
 
 __all__ = ["CASES", "Case", "batch", "make_plan"]
@@ -348,10 +350,12 @@ CASES: dict[str, Case] = {
     **_SOFTMAX,
     **_OTHERS,
     **MOVEMENT,
+    **EMBEDDINGS,
     **ARITHMETIC,
     **RECURRENT,
     **ATTENTION,
     **_LOSSES,
+    **PLACES,
     **_TRAINING,
 }
 
@@ -383,7 +387,7 @@ def make_loss(case: Case) -> Any:
 def batch(case: Case, n: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Return n samples and targets, C-contiguous, as a user would give them."""
     generator = np.random.default_rng(seed)
-    x = generator.normal(size=(n, *case.input_shape)).astype(np.float32)
+    x = case.inputs(generator.normal(size=(n, *case.input_shape))).astype(np.float32)
     if case.target_shape:
         normal = generator.normal(size=(n, *case.target_shape))
         return x, np.asarray(case.targets(normal), np.float32)

@@ -16,12 +16,21 @@ import numpy as np
 
 from armtrain.ir.ops import OpCode
 from armtrain.runtime.reference.call import Call, Outputs
-from tests.tolerances import activations, arithmetic, layers, losses, sample_norm, softmax, training
+from tests.tolerances import (
+    activations,
+    arithmetic,
+    embedding,
+    layers,
+    losses,
+    sample_norm,
+    softmax,
+    training,
+)
 from tests.tolerances.model import FUNCTION_ULPS, SECOND_ORDER, TINY, U, gamma
 
 __all__ = ["FUNCTION_ULPS", "U", "bounds", "gamma"]
 
-_FAMILIES = (layers, arithmetic, activations, softmax, sample_norm, losses, training)
+_FAMILIES = (layers, arithmetic, activations, softmax, sample_norm, embedding, losses, training)
 _BOUNDS = {op: bound for family in _FAMILIES for op, bound in family.BOUNDS.items()}
 
 

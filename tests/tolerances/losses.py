@@ -9,6 +9,7 @@ import numpy as np
 from armtrain.ir.ops import OpCode
 from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
+from armtrain.runtime.reference.loss import by_rows
 from armtrain.runtime.reference.table import FUNCTIONS
 from tests.tolerances.model import FUNCTION_ULPS, Bound, U, gamma
 
@@ -124,6 +125,12 @@ def _soft_cross_entropy(call: Call, exact: Outputs) -> Outputs:
     return result
 
 
+def _places_cross_entropy(call: Call, exact: Outputs) -> Outputs:
+    """As of samples, each place a row."""
+    bound = _label_loss(by_rows(call), exact)
+    return {name: bound[name].reshape(value.shape) for name, value in exact.items()}
+
+
 def _cosine_embedding(call: Call, exact: Outputs) -> Outputs:
     """Sums in double of what is exact but for a rounding in double; a slope is rounded once."""
     terms = 1.0 + np.abs(call["y"]) + abs(call.number("margin"))
@@ -146,6 +153,8 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.WEIGHTED_CROSS_ENTROPY_EVAL: _label_loss,
     OpCode.NLL_GRAD: _label_loss,
     OpCode.NLL_EVAL: _label_loss,
+    OpCode.PLACES_CROSS_ENTROPY_GRAD: _places_cross_entropy,
+    OpCode.PLACES_CROSS_ENTROPY_EVAL: _places_cross_entropy,
     OpCode.SOFT_CROSS_ENTROPY_GRAD: _soft_cross_entropy,
     OpCode.SOFT_CROSS_ENTROPY_EVAL: _soft_cross_entropy,
     OpCode.COSINE_EMBEDDING_GRAD: _cosine_embedding,

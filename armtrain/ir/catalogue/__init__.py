@@ -8,6 +8,7 @@ from __future__ import annotations
 from armtrain.ir.catalogue import (
     activations,
     arithmetic,
+    embedding,
     images,
     layers,
     losses,
@@ -19,7 +20,7 @@ from armtrain.ir.op_codes import Row
 
 __all__ = ["FAMILIES", "ROWS"]
 
-FAMILIES = (layers, losses, training, activations, movement, arithmetic, norms, images)
+FAMILIES = (layers, losses, training, activations, movement, arithmetic, norms, images, embedding)
 """The modules, in the order of the page that is made of them."""
 
 ROWS: tuple[Row, ...] = tuple(row for family in FAMILIES for row in family.ROWS)

@@ -106,6 +106,13 @@ ROWS: tuple[Row, ...] = (
     ),
     (OpCode.SOFT_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _SOFT, "", "loss f64[1]"),
     (
+        OpCode.PLACES_CROSS_ENTROPY_GRAD,
+        "y:R target:R loss:W dy:W ws:S?",
+        _WEIGHTED,
+        "dy=y",
+        "weighted_cross_entropy_grad of every row of y[N,..,classes], target f32 a label each",
+    ),
+    (OpCode.PLACES_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _WEIGHTED, "", "loss f64[1]"),
         OpCode.COSINE_EMBEDDING_GRAD,
         "y:R target:R loss:W dy:W",
         "margin:real",

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 from armtrain.ir.graph import NodeKind
 from armtrain.passes.autodiff import BackwardRule
-from armtrain.passes.families import arithmetic, dense, movement, norm, pointwise, pooling, softmax
+from armtrain.passes.families import (
+    arithmetic,
+    dense,
+    embedding,
+    movement,
+    norm,
+    pointwise,
+    pooling,
+    softmax,
+)
 from armtrain.passes.forward import ForwardRule
 
 __all__ = ["BACKWARD_RULES", "FORWARD_RULES"]
 
-_FAMILIES = (arithmetic, dense, movement, norm, pointwise, pooling, softmax)
+_FAMILIES = (arithmetic, dense, embedding, movement, norm, pointwise, pooling, softmax)
 
 FORWARD_RULES: dict[NodeKind, ForwardRule] = {
     kind: rule for family in _FAMILIES for kind, rule in family.FORWARD.items()

@@ -259,6 +259,11 @@ def _initial(tensor: Tensor, seed: int) -> Array:
         return (init.a + init.b * numbers).reshape(tensor.dims)
     if init.kind == InitKind.SINUSOID:
         return _sinusoid(tensor.dims, init.a)
+    if init.kind == InitKind.NORMAL_BUT_ROW:
+        numbers = init.b * normal(seed, stream_of_name(tensor.name), count)
+        rows = to_user(tensor, numbers.reshape(tensor.dims), 0).copy()
+        rows[int(init.a)] = 0.0
+        return to_arena(tensor, rows, 0)
     raise ShapeError(f"{tensor.name}: no initialiser {init.kind.name} in the reference")
 
 

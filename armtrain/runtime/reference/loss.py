@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,8 @@ __all__ = [
     "mse_grad",
     "nll_eval",
     "nll_grad",
+    "places_cross_entropy_eval",
+    "places_cross_entropy_grad",
     "soft_cross_entropy_eval",
     "soft_cross_entropy_grad",
     "weighted_cross_entropy_eval",
@@ -190,6 +194,24 @@ def soft_cross_entropy_grad(call: Call) -> Outputs:
 def soft_cross_entropy_eval(call: Call) -> Outputs:
     """Loss = -mean over rows of sum w q log softmax, q the targets after smoothing."""
     return {"loss": np.array([-(_soft_shares(call) * _log_softmax(call["y"])).sum()])}
+
+
+def by_rows(call: Call) -> Call:
+    """Return a loss of places as one of samples: each place is a row."""
+    y, target = call["y"], call["target"]
+    rows = {"y": y.reshape(-1, y.shape[-1]), "target": target.reshape(-1)}
+    return replace(call, values=call.values | rows)
+
+
+def places_cross_entropy_grad(call: Call) -> Outputs:
+    """Give every place the gradient of a sample."""
+    made = weighted_cross_entropy_grad(by_rows(call))
+    return {**made, "dy": made["dy"].reshape(call["y"].shape)}
+
+
+def places_cross_entropy_eval(call: Call) -> Outputs:
+    """Loss alone."""
+    return {"loss": weighted_cross_entropy_eval(by_rows(call))["loss"]}
 
 
 def _gaps(call: Call) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from armtrain.runtime.reference import (
     activation,
     arithmetic,
     dense,
+    embedding,
     loss,
     movement,
     norm,
@@ -24,7 +25,7 @@ from armtrain.runtime.reference.call import Call, Outputs
 __all__ = ["FUNCTIONS"]
 
 _MODULES = (
-    *(dense, pool, resample, norm, sample_norm, pointwise, movement),
+    *(dense, embedding, pool, resample, norm, sample_norm, pointwise, movement),
     *(arithmetic, activation, softmax, loss, update),
 )
 

@@ -72,12 +72,20 @@ def test_warnings(
     assert any(warning in line for line in report["warnings"]), report["warnings"]
 
 
-def test_integers_without_a_scale_are_an_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("x", [[[-1], [2]], [[1], [2**24]]])
+def test_integers_without_a_scale_that_are_no_indices_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], x: list[list[int]]
 ) -> None:
-    code, report = check(capsys, npz(tmp_path / "d.npz", [[1], [2]], [0, 1]))
+    code, report = check(capsys, npz(tmp_path / "d.npz", x, [0, 1]))
     assert code == 1
     assert "only uint8 has a fixed scale" in report["errors"][0]
+
+
+def test_integers_may_be_indices(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, report = check(capsys, npz(tmp_path / "d.npz", [[1], [2]], [0, 1]))
+    assert code == 0
+    assert "inputs are integers in 1..2: indices for nn.Embedding" in report["warnings"][0]
+    assert "num_embeddings=3 or more" in report["warnings"][0]
 
 
 def test_bad_lines_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -276,7 +276,7 @@ def test_losses_need_weights_of_the_outputs_features(loss: nn.Loss, message: str
 
 
 def test_cross_entropy_needs_classes() -> None:
-    for loss in (nn.CrossEntropyLoss(), nn.CrossEntropyLoss(probabilities=True)):
+    for loss in (nn.NLLLoss(), nn.CrossEntropyLoss(probabilities=True)):
         with pytest.raises(ShapeError, match=r"logits of shape \(N, classes\).*\(2, 4, 2, 2\)"):
             program_of(nn.Conv2d(3, 4, 3), (3, 4, 4), loss=loss)
 

@@ -20,9 +20,11 @@ from armtrain.planfile.plan import Plan
 from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.attention_cases import ATTENTION
 from tests.ops.cases import make_plan
+from tests.ops.embedding_cases import EMBEDDINGS
 from tests.ops.image_cases import IMAGES
 from tests.ops.movement_cases import MOVEMENT
 from tests.ops.norm_cases import SAMPLE_NORMS
+from tests.ops.places_cases import PLACES
 from tests.plan_edit import get_field, sign, with_field
 
 
@@ -94,8 +96,9 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         a_plan(),
         *(make_plan(case) for case in (*MOVEMENT.values(), *ARITHMETIC.values())),
         make_plan(SAMPLE_NORMS["layernorm"]),
+        make_plan(EMBEDDINGS["embedding"]),
         *(make_plan(IMAGES[n]) for n in ("conv_transpose", "nearest_scale", "bilinear_smaller")),
-        make_plan(ATTENTION["attention"]),
+        *(make_plan(case) for case in (ATTENTION["attention"], PLACES["places_weighted"])),
         *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),
         *(a_plan(loss=loss) for loss in losses),
     ):

@@ -16,6 +16,7 @@ EXPECTED = {
     "autoencoder": (209_968, 0, 1.49),
     "conv_s2": (84, 0, 27.58),
     "digits_cnn": (13_706, 0, 0.38),
+    "gpt_tiny": (858_880, 16_384, 171.82),
     "lenet": (3_898, 0, 1.07),
     "lenet5": (44_426, 0, 1.23),
     "linear_150528": (45_158_700, 0, 362.97),
@@ -106,3 +107,11 @@ def test_mobilenet_names_are_torchvision_names() -> None:
 def test_unknown_name_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="did you mean 'resnet18'"):
         zoo.entry("resnet-18")
+
+
+def test_gpt_tiny_tells_places_by_a_constant_and_has_a_head_of_its_own() -> None:
+    net = zoo.entry("gpt_tiny").build()
+    assert [name for name, _ in net.named_buffers()] == ["places.pe"]
+    names = [name for name, _ in net.named_parameters()]
+    assert names[:2] == ["embed.weight", "blocks.0.self_attn.in_proj_weight"]
+    assert names[-3:] == ["norm.weight", "norm.bias", "head.weight"]
