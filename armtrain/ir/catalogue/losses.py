@@ -113,6 +113,7 @@ ROWS: tuple[Row, ...] = (
         "weighted_cross_entropy_grad of every row of y[N,..,classes], target f32 a label each",
     ),
     (OpCode.PLACES_CROSS_ENTROPY_EVAL, "y:R target:R loss:W ws:S?", _WEIGHTED, "", "loss f64[1]"),
+    (
         OpCode.COSINE_EMBEDDING_GRAD,
         "y:R target:R loss:W dy:W",
         "margin:real",
