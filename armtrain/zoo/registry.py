@@ -15,6 +15,7 @@ from armtrain.zoo.gpt import GptTiny
 from armtrain.zoo.lenet import DigitsCnn, LeNet, LeNet5
 from armtrain.zoo.mlp import Autoencoder, Mlp
 from armtrain.zoo.mobilenet import MobileNetV2
+from armtrain.zoo.ratings import ProductRatings
 from armtrain.zoo.recurrent import Lstm
 from armtrain.zoo.resnet import ResNet18, ResNet18Imagenet
 from armtrain.zoo.vgg import Vgg16
@@ -69,6 +70,7 @@ _LIST = (
     _mse("model_a_linear", components.model_a_linear, (784,), (100,), "784-4096-2048-100"),
     _mse("model_c_conv", components.model_c_conv, _PHOTO, (37632,), "convolution, ReLU, flatten"),
     _mse("model_c_linear", components.model_c_linear, (150528,), (10,), "150528-10, ReLU, flatten"),
+    _mse("product_ratings", ProductRatings, (2,), (1,), "two embeddings and 10-128-32-1"),
     ZooEntry("resnet18", ResNet18, _IMAGE, (10,), "ResNet-18 with a 3x3 stem"),
     ZooEntry("resnet18_imagenet", ResNet18Imagenet, _PHOTO, (1000,), "ResNet-18 of torchvision"),
     ZooEntry("vgg16", Vgg16, _IMAGE, (10,), "VGG16 without batch norm"),

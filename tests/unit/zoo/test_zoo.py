@@ -28,6 +28,7 @@ EXPECTED = {
     "model_a_linear": (11_810_916, 0, 77.97),
     "model_c_conv": (84, 0, 32.17),
     "model_c_linear": (1_505_290, 0, 29.88),
+    "product_ratings": (18_704, 0, 0.15),
     "resnet18": (11_173_962, 9_600, 196.2),
     "resnet18_imagenet": (11_689_512, 9_600, 690.72),
     "vgg16": (15_245_130, 0, 106.3),
@@ -36,6 +37,7 @@ EXPECTED = {
 REGRESSIONS = {
     *("autoencoder", "conv_s2", "linear_150528", "lstm_150528"),
     *("model_a_conv", "model_a_linear", "model_c_conv", "model_c_linear"),
+    "product_ratings",
 }
 
 
