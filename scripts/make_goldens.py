@@ -194,7 +194,7 @@ def metrics() -> dict[str, Any]:
     return {**found, "mae": mae.item(), "class_weights": weights}
 
 
-def embedding(margin: float, n: int) -> list[float]:
+def cosine_embedding(margin: float, n: int) -> list[float]:
     """Return the loss of n pairs and its gradient, one after the other."""
     x = torch.from_numpy(cosine_cases.pairs(n)).requires_grad_()
     loss_of = torch.nn.CosineEmbeddingLoss(margin)
@@ -217,7 +217,7 @@ def cosines(vanishing: bool) -> dict[str, list[float]]:
 def similarities() -> dict[str, Any]:
     """Return everything about cosines."""
     losses = {
-        str(margin): {str(n): embedding(margin, n) for n in cosine_cases.BATCHES}
+        str(margin): {str(n): cosine_embedding(margin, n) for n in cosine_cases.BATCHES}
         for margin in cosine_cases.MARGINS
     }
     return {"loss": losses, "plain": cosines(False), "vanishing": cosines(True)}

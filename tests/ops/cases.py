@@ -286,7 +286,13 @@ _LOSSES = {
         targets=unit,
     ),
     "cosine_embedding": Case(
-        Pairs, (2, 6), (1,), lambda: nn.CosineEmbeddingLoss(0.1), sign, batch_size=5, smallest=3
+        Pairs,
+        (2, 6),
+        (1,),
+        loss=lambda: nn.CosineEmbeddingLoss(0.1),
+        targets=sign,
+        batch_size=5,
+        smallest=3,
     ),
     "l1": regression(lambda: nn.L1Loss()),
     "smooth_l1": regression(lambda: nn.SmoothL1Loss(beta=0.7)),
