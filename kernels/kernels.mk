@@ -91,9 +91,9 @@ endef
 $(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)) $(FLAGS_GEMM_$(call level_of,$(s))))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF) $(OPT_VEC_$(ARCH)))))
 
-# Parsers, files, messages, checks, losses that call kernels and sums of rows in double do not repay
+# Parsers, files, messages, checks, what reads memory in jumps and sums of rows in double do not repay
 # the copies of loops that -O3 makes of them.
-SPARE = kernels/engine/% kernels/run/% $(addprefix kernels/ops/,check.c cross_entropy.c layernorm.c)
+SPARE = kernels/engine/% kernels/run/% $(addprefix kernels/ops/,check.c layernorm.c resample2d.c)
 SOURCES_SPARE = $(filter $(SPARE),$(SOURCES_BASE) $(SOURCES_RUN))
 $(call object,$(SOURCES_SPARE)): CONTRACT_OFF += $(if $(filter -O3,$(OPT)),-O2)
 
