@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from armtrain.errors import ArgumentError, ArmtrainError, DataError
@@ -16,6 +17,7 @@ from armtrain.words import OPTIONS
 if TYPE_CHECKING:
     from armtrain.data.augment import Augment
     from armtrain.optim.lr_scheduler import LRScheduler
+    from armtrain.runtime.history import EpochRecord
     from armtrain.runtime.progress import Progress
     from armtrain.runtime.trainer import Trainer
 
@@ -173,7 +175,15 @@ def open_trainer(args: argparse.Namespace) -> Trainer:
 
 
 def json_progress() -> Progress:
-    """Return a receiver that keeps the standard output free for JSON."""
+    """Return a receiver that writes each epoch as JSON when it ends, and remarks as errors."""
     from armtrain.runtime.progress import Quiet
 
-    return Quiet(sys.stderr, OPTIONS)
+    class JsonLines(Quiet):
+        """One JSON object an epoch."""
+
+        def end(self, epochs: int, record: EpochRecord) -> None:
+            """Write the epoch; a stream that fails is told of when the command ends."""
+            with suppress(OSError):
+                print_json(record.to_json_dict())
+
+    return JsonLines(sys.stderr, OPTIONS)

@@ -49,8 +49,6 @@ def run(args: argparse.Namespace) -> int:
     if args.save:
         done.trainer.save(args.save)
     if args.json:
-        for record in done.history:
-            print_json(record.to_json_dict())
         print_json(done.to_json_dict())
         return 0
     print_memory(done.trainer)

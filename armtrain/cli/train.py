@@ -140,8 +140,6 @@ def run(args: argparse.Namespace) -> int:
     if args.save:
         trainer.save(args.save)
     if args.json:
-        for record in history:
-            print_json(record.to_json_dict())
         print_json(summary(trainer, history) | {"saved": args.save})
         return 0
     print_memory(trainer)
