@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
@@ -15,6 +16,7 @@ from elftools.elf.gnuversions import GNUVerNeedSection, GNUVerSymSection
 from elftools.elf.sections import ARMAttributesSection, SymbolTableSection
 
 MAPPING = re.compile(r"\$([xatd])(\.|$)")
+ELF32_VALUE, ELF32_INFO, IFUNC = 4, 12, 10  # of a symbol: where they are; a type
 EXECUTABLE = 4
 """Flag of sections that hold instructions."""
 CPU_ARCH = {6: "v6", 7: "v6KZ", 8: "v6T2", 9: "v6K", 10: "v7", 14: "v8"}
@@ -162,6 +164,24 @@ def _code(elf: ELFFile) -> Code:
                 starts[symbol.entry.st_value] = (name, kind[1])
     ordered = sorted(starts)
     return Code(tuple(ordered), tuple(starts[s] for s in ordered))
+
+
+def with_even_functions(path: Path) -> bytes:
+    """Return a file's bytes without the mark of Thumb code in the addresses of indirect functions.
+
+    LLVM's decoder knows the mark in plain functions alone: it would read an indirect one from the
+    second byte of its first instruction on.
+    """
+    content = bytearray(path.read_bytes())
+    elf = ELFFile(BytesIO(content))
+    for section in elf.iter_sections():
+        if elf.elfclass != 32 or not isinstance(section, SymbolTableSection):
+            continue
+        for number in range(section.num_symbols()):
+            entry = section.header.sh_offset + number * section.header.sh_entsize
+            if content[entry + ELF32_INFO] & 0xF == IFUNC:
+                content[entry + ELF32_VALUE] &= 0xFE
+    return bytes(content)
 
 
 def read_elf(path: Path) -> ElfFacts:

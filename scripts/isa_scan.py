@@ -11,12 +11,13 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from armtrain.board.levels import LEVELS
-from scripts.elf_facts import Code
+from scripts.elf_facts import Code, with_even_functions
 
 # Older ones do not know all instructions of the C library, nor how to name all others.
 LLVM_VERSIONS = range(25, 18, -1)
@@ -187,7 +188,10 @@ def encoding_of(words: str) -> bytes:
 def instructions(path: Path, isa: Isa, code: Code) -> list[Instruction]:
     """Return all instructions of a file."""
     command = [llvm_tool("objdump"), "-d", f"--triple={isa.triple}", f"--mattr={isa.everything}"]
-    done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=True)
+    with tempfile.NamedTemporaryFile() as copy:
+        copy.write(with_even_functions(path))
+        copy.flush()
+        done = subprocess.run([*command, copy.name], capture_output=True, text=True, check=True)
     found, function = [], ""
     for line in done.stdout.splitlines():
         if head := FUNCTION.match(line):

@@ -16,8 +16,9 @@ import pytest
 
 from scripts.check_artifacts import check
 from scripts.cross_build import DIST, ROOT
+from scripts.elf_facts import read_elf
 from scripts.emulate import TARGETS
-from scripts.isa_scan import NoDisassemblerError, llvm_tool
+from scripts.isa_scan import ARMV7, NoDisassemblerError, instructions, llvm_tool
 from tests.packaging.test_check_artifacts import wheel
 
 pytestmark = pytest.mark.emulated
@@ -63,6 +64,18 @@ def compiled(folder: Path, compiler: str, file: str, code: str, *flags: str) -> 
 def function(assembly: str) -> str:
     """Return a C function that holds one instruction."""
     return f'void f(void) {{ __asm__ volatile("{assembly}"); }}\n'
+
+
+def test_indirect_functions_of_thumb_code_are_read_from_their_beginning(tmp_path: Path) -> None:
+    """From the second byte on there is an instruction that no processor has."""
+    code = """void f(void) {}
+    __asm__(".thumb\\n.type g, %gnu_indirect_function\\n.thumb_func\\n.globl g\\n"
+            "g: bx lr\\n lsls r7, r6, #2\\n bx lr");
+    """
+    path = compiled(tmp_path, A32, "f.c", code, "-march=armv7-a+fp", "-mthumb", "-c")
+    read = {i.address: i.text for i in instructions(path, ARMV7, read_elf(path).code)}
+    assert "lsls r7, r6, #0x2" in read.values()
+    assert not any(address % 2 or "unknown" in text for address, text in read.items())
 
 
 @pytest.mark.parametrize("name", NAMES)
