@@ -79,7 +79,7 @@ def _of_column(labels: Column, n_classes: int | None, least: int) -> tuple[float
                 f"{labels.name}: the label of row {first + row} (counted from 0) is {values[row]}; "
                 f"labels must lie in 0..{most - 1}"
             )
-        part = np.bincount(values.astype(np.int64), minlength=len(counts))
+        part = np.bincount(values.astype(np.intp), minlength=len(counts))
         part[: len(counts)] += counts
         counts = part
     empty = np.flatnonzero(counts == 0)
