@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from armtrain.ir.ops import Access, OpCode, spec_of
-from armtrain.ir.program import Role, Step, Tensor
+from armtrain.ir.program import Phase, Role, Step, Tensor
 from armtrain.planfile.data import PlanData
 from armtrain.runtime.reference import ReferenceExecutor
 from armtrain.runtime.reference.arena import Array, CellArena
@@ -71,7 +71,8 @@ class BoundingExecutor(ReferenceExecutor):
     Attributes
     ----------
     off : dict
-        Bounds of what prediction returned last, `y`, and of the last step's gradients by name.
+        Bounds of what prediction returned last, `y`, of the last `loss`, and of the last step's
+        gradients by name.
     """
 
     def __init__(self, plan: PlanData) -> None:
@@ -91,6 +92,16 @@ class BoundingExecutor(ReferenceExecutor):
         super().write(name, values)
         exact = to_arena(self._by_name[name], np.asarray(values, np.float64), 0)
         self._hand_on(self._by_name[name], np.abs(exact - exact.astype(np.float32)))
+
+    def _feed(self, phase: Phase, x: ArrayLike, target: ArrayLike | None) -> int:
+        """Write a batch, of which float32 holds each number but for one rounding, if at all."""
+        n = super()._feed(phase, x, target)
+        for role in (Role.INPUT, Role.TARGET):
+            tensor = self._first_used(phase, role)
+            if tensor is not None:
+                exact = self._load(tensor, n)
+                self._hand_on(tensor, np.abs(exact - exact.astype(np.float32)))
+        return n
 
     def predict_step(self, x: ArrayLike) -> Array:
         """Return the network's output for a batch."""
@@ -122,6 +133,8 @@ class BoundingExecutor(ReferenceExecutor):
         for operand in operands:
             if operand.access & Access.WRITE:
                 self._hand_on(operand.tensor, total[operand.name])
+                if operand.tensor.role == Role.METRIC:
+                    self.off[operand.name] = total[operand.name]
 
     def _bound(self, tensor: Tensor, n: int) -> Array:
         """Return the bound of a tensor in arena layout."""
