@@ -33,7 +33,14 @@ from tests.golden.attention import (  # noqa: E402
     make_attention,
     samples,
 )
-from tests.golden.layer_cases import BATCH, LAYERS, LayerCase, numbers, upstream  # noqa: E402
+from tests.golden.layer_cases import (  # noqa: E402
+    BATCH,
+    LAYERS,
+    LayerCase,
+    numbers,
+    start,
+    upstream,
+)
 from tests.golden.loss_cases import BATCHES, LOSSES, LossCase, outputs, targets  # noqa: E402
 from tests.golden.runs import MODELS, RUNS, Run, batches, initial_weights  # noqa: E402
 from tests.golden.schedules import (  # noqa: E402
@@ -159,17 +166,18 @@ def activation(name: str) -> dict[str, list[float]]:
 
 
 def layer(case: LayerCase) -> dict[str, list[float]]:
-    """Return a layer's result `y` and the gradients of its input `x` and of its parameters."""
+    """Return a layer's result `y`, gradients of its input `x` and of parameters, and buffers."""
     module = case.make(torch.nn).double()
+    buffers = {name: b for name, b in module.named_buffers() if b.is_floating_point()}
     with torch.no_grad():
-        for name, parameter in module.named_parameters():
-            parameter.copy_(torch.from_numpy(numbers(name, tuple(parameter.shape))))
+        for name, tensor in (*module.named_parameters(), *buffers.items()):
+            tensor.copy_(torch.from_numpy(start(name, tuple(tensor.shape))))
     x = torch.from_numpy(numbers("x", (BATCH, *case.shape))).requires_grad_()
     y = module(x)
     targets_of = upstream((BATCH, y[0].numel()))
     y.backward(torch.from_numpy(targets_of.reshape(y.shape)) / -BATCH)
     gradients = {name: p.grad for name, p in module.named_parameters()}
-    found = {"y": y, "x": x.grad, **gradients}
+    found = {"y": y, "x": x.grad, **gradients, **buffers}
     return {name: value.tolist() for name, value in found.items() if value is not None}
 
 

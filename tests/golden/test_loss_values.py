@@ -1,4 +1,4 @@
-"""Every loss and its gradient against PyTorch's, both in double."""
+"""Every loss and its gradient against PyTorch's in double: the plan's reference, the engine."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ import pytest
 
 import armtrain as at
 from armtrain import nn, optim
-from armtrain.runtime.reference import ReferenceExecutor
-from tests.golden.loss_cases import BATCHES, FEATURES, LOSSES, outputs, targets
+from armtrain.runtime.engine import engine_module
+from tests.golden.loss_cases import BATCHES, FEATURES, LOSSES, LossCase, outputs, targets
+from tests.tolerances.propagation import BoundingExecutor
 
 STORED = json.loads((Path(__file__).parent / "loss_values.json").read_text())
+PLANNED = max(BATCHES)
 # Sums of a few dozen doubles; numbers here are below 100.
 TOLERANCE = 1e-12
 
@@ -22,25 +24,57 @@ def test_every_case_is_stored() -> None:
     assert STORED.keys() == LOSSES.keys()
 
 
+def plan_of(case: LossCase) -> at.Plan:
+    """Return a plan of a linear layer of one-hot samples.
+
+    Its weight is the output, its gradient the output's; the first step with momentum keeps it.
+    """
+    return at.plan(
+        nn.Sequential(nn.Linear(PLANNED, FEATURES, bias=False), nn.Unflatten(1, case.shape)),
+        input_shape=(PLANNED,),
+        batch_size=PLANNED,
+        loss=getattr(nn, case.loss)(**case.options),
+        optimizer=optim.SGD(lr=1.0, momentum=0.5),
+    )
+
+
+def weight(n: int) -> np.ndarray:
+    """Return the weight that makes the outputs of n samples."""
+    made = np.zeros((FEATURES, PLANNED))
+    made[:, :n] = outputs(n).T
+    return made
+
+
+def stored(name: str, n: int) -> tuple[float, np.ndarray]:
+    """Return PyTorch's loss and the weight's gradient."""
+    loss, *slopes = STORED[name][str(n)]
+    gradient = np.zeros((FEATURES, PLANNED))
+    gradient[:, :n] = np.reshape(slopes, (n, FEATURES)).T
+    return loss, gradient
+
+
 @pytest.mark.parametrize("n", BATCHES)
 @pytest.mark.parametrize("name", LOSSES)
 def test_value_and_gradient(name: str, n: int) -> None:
-    """A linear layer of one-hot samples: its weight is the output, its gradient the output's."""
-    case, planned = LOSSES[name], max(BATCHES)
-    plan = at.plan(
-        nn.Sequential(nn.Linear(planned, FEATURES, bias=False), nn.Unflatten(1, case.shape)),
-        input_shape=(planned,),
-        batch_size=planned,
-        loss=getattr(nn, case.loss)(**case.options),
-        optimizer=optim.SGD(lr=1.0),
-    )
-    executor, x, target = ReferenceExecutor(plan), np.eye(planned)[:n], targets(case, n)
-    weight = np.zeros((FEATURES, planned))
-    weight[:, :n] = outputs(n).T
-    executor.write("0.weight", weight)
-    assert executor.evaluate_step(x, target)[0] == pytest.approx(STORED[name][str(n)][0], TOLERANCE)
-    assert executor.train_step(x, target) == pytest.approx(STORED[name][str(n)][0], TOLERANCE)
-    gradient = executor.gradients["0.weight"]
-    expected = np.reshape(STORED[name][str(n)][1:], (n, FEATURES))
-    np.testing.assert_allclose(gradient[:, :n].T, expected, rtol=TOLERANCE, atol=TOLERANCE)
+    """Double against double, then float32 of each level under the bound of its arithmetic."""
+    plan, x, target = plan_of(LOSSES[name]), np.eye(PLANNED)[:n], targets(LOSSES[name], n)
+    loss, expected = stored(name, n)
+    executor = BoundingExecutor(plan)
+    executor.write("0.weight", weight(n))
+    assert executor.evaluate_step(x, target)[0] == pytest.approx(loss, TOLERANCE)
+    assert executor.train_step(x, target) == pytest.approx(loss, TOLERANCE)
+    gradient, off = executor.gradients["0.weight"], executor.off
+    np.testing.assert_allclose(gradient, expected, rtol=TOLERANCE, atol=TOLERANCE)
     assert not gradient[:, n:].any()
+    data, kept = plan.to_bytes(), np.empty(expected.shape, np.float32)
+    for level in engine_module().kernel_levels():
+        engine = engine_module().Engine(data, seed=1, kernel_level=level)
+        engine.initialize()
+        engine.write("0.weight", weight(n).astype(np.float32))
+        labels = np.ascontiguousarray(
+            target, np.int32 if LOSSES[name].targets == "labels" else np.float32
+        )
+        found = engine.train_step(x.astype(np.float32), labels, n)
+        assert abs(found - loss) <= off["loss"][0] + TOLERANCE, level
+        engine.read("0.weight/momentum", kept)
+        assert (np.abs(kept - expected) <= off["0.weight"] + TOLERANCE).all(), level
