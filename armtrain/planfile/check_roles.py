@@ -12,14 +12,14 @@ from armtrain.ir.ops import OpCode, OpSpec
 from armtrain.ir.program import Role
 from armtrain.planfile.check_parse import RawPlan
 
-__all__ = ["UPDATES", "role_findings"]
+__all__ = ["ROLES", "UPDATES", "role_findings"]
 
 UPDATES = (
     *(OpCode.SGD_STEP, OpCode.ADAM_STEP, OpCode.ADAMW_STEP),
     *(OpCode.RMSPROP_STEP, OpCode.ADAGRAD_STEP),
 )
 _PARAMETER = (Role.WEIGHT, Role.FROZEN)
-_ROLES: dict[str, tuple[Role, ...]] = {
+ROLES: dict[str, tuple[Role, ...]] = {
     **dict.fromkeys(("w", "gamma", "beta"), _PARAMETER),
     **dict.fromkeys(("mean", "var"), (Role.BUFFER,)),
     **dict.fromkeys(("m", "v", "momentum", "square_avg", "grad_avg", "sum"), (Role.STATE,)),
@@ -40,7 +40,7 @@ def role_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: st
     """Compare the roles of a step's operands, and the names of an update's, with the rules."""
     for slot, tensor in present.items():
         role = Role(raw.tensors[tensor]["role"])
-        wanted = _ROLES.get(slot, ())
+        wanted = ROLES.get(slot, ())
         if slot == "b" and spec.code is not OpCode.ADD:
             wanted = _PARAMETER
         if slot == "w" and spec.code in UPDATES:
