@@ -9,7 +9,7 @@ from armtrain.nn.parameter import uniform_fan_in
 from tests.ops.case import CLASSES, Case
 from tests.ops.movement_cases import applied, on_image
 
-__all__ = ["ARITHMETIC"]
+__all__ = ["ARITHMETIC", "Pairs"]
 
 
 class Scaled(nn.Module):
@@ -88,6 +88,19 @@ class Squeeze(nn.Module):
         return self.last((gate * x - x.mean(1, keepdim=True)).sum(dim=(-2, -1)))
 
 
+class Pairs(nn.Module):
+    """Two values through one encoder, and the cosine between what it makes of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(6, 4)
+
+    def forward(self, x: Any) -> Any:
+        """Return cosines (N, 1)."""
+        one, other = self.encoder(x[:, 0]).tanh(), self.encoder(x[:, 1]).tanh()
+        return nn.functional.cosine_similarity(one, other)
+
+
 def _products(x: Any) -> Any:
     """Every way in which the operands of a product may lie."""
     y = x[:, :, :4]
@@ -110,7 +123,7 @@ ARITHMETIC = {
     "squeeze": Case(Squeeze, (2, 3, 5)),
     "matrix_products": applied((4, 6), _products, 16),
     "matrix_products_wide": applied((5, 70), lambda x: x @ (x.mT @ x), 350),
-    "functions": applied((4, 6), _functions, 24),
+    "functions": applied((4, 6), lambda x: _functions(x[:, 1:]), 18),
     "numbers": applied((4, 6), lambda x: (3 - x * 2) * (x / 4 - 1) + 0.5 * -x, 24),
     "combined": applied((4, 6), lambda x: x * x[:, ::1] - x / (x * x + 1), 24),
     "broadcast": applied((4, 6), lambda x: x / (x[:, :1].exp() + 1) - x[:, :, 2:3] * x, 24),
@@ -124,7 +137,7 @@ ARITHMETIC = {
         lambda x: x * x[:, :, :1, :1] + x[:, :1] / (x.square() + 1) - x.mean(3, True), 60
     ),
     "broadcast_orders": on_image(lambda x: x + x.permute(0, 1, 3, 2).reshape(x.shape) * x, 60),
-    "means": applied((4, 6), lambda x: x.mean(1) - x.sum(dim=1, keepdim=True).squeeze(1), 6),
+    "means": applied((4, 6), lambda x: x[:, 1:].mean(1) - x.sum(dim=1, keepdim=True).squeeze(1), 6),
     "means_of_rows": applied((2, 3, 4), lambda x: x.mean(3).sum(1, keepdim=True), 3),
     "means_of_image": on_image(lambda x: x.mean(1).flatten(1) * x.sum((1, 2)).mean(1, True), 15),
     "sums_of_columns": on_image(lambda x: x.sum(2).tanh() * x[:, :, 0], 20),

@@ -6,11 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from armtrain import optim
+from armtrain import nn, optim
 
-__all__ = ["CLASSES", "Case"]
+__all__ = ["CLASSES", "Case", "Part"]
 
 CLASSES = 5
+
+
+class Part(nn.Module):
+    """A part of the features or channels: all but the first and the last."""
+
+    def forward(self, x: Any) -> Any:
+        """Return what is between."""
+        return x[:, 1:-1]
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ import numpy as np
 import armtrain as at
 from armtrain import nn, optim
 from tests.golden.activations import ACTIVATIONS, make_activation
-from tests.ops.arithmetic_cases import ARITHMETIC
+from tests.ops.arithmetic_cases import ARITHMETIC, Pairs
 from tests.ops.attention_cases import ATTENTION
-from tests.ops.case import CLASSES, Case
+from tests.ops.case import CLASSES, Case, Part
 from tests.ops.embedding_cases import EMBEDDINGS
 from tests.ops.image_cases import IMAGES, image
 from tests.ops.movement_cases import MOVEMENT
@@ -61,27 +61,15 @@ class Fork(nn.Module):
         return self.last(self.left(x) + x + self.tanh(self.right(x)))
 
 
-class Pairs(nn.Module):
-    """Two values through one encoder, and the cosine between what it makes of them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder = nn.Linear(6, 4)
-
-    def forward(self, x: Any) -> Any:
-        """Return cosines (N, 1)."""
-        one, other = self.encoder(x[:, 0]).tanh(), self.encoder(x[:, 1]).tanh()
-        return nn.functional.cosine_similarity(one, other)
-
-
 def vector(*layers: Callable[[], Any], **more: Any) -> Case:
     """Return a case of layers on 6 features."""
     return Case(lambda: nn.Sequential(*(layer() for layer in layers)), (6,), **more)
 
 
-def two_linears(**more: Any) -> Case:
-    """Return a case of two linear layers and tanh."""
-    return vector(lambda: nn.Linear(6, 9), nn.Tanh, lambda: nn.Linear(9, CLASSES), **more)
+def two_linears(*, part: bool = False, **more: Any) -> Case:
+    """Return a case of two linear layers and tanh; `part`: the loss reads a part of the last."""
+    last = [lambda: nn.Linear(9, CLASSES + 2), Part] if part else [lambda: nn.Linear(9, CLASSES)]
+    return vector(lambda: nn.Linear(6, 9), nn.Tanh, *last, **more)
 
 
 def regression(loss: Callable[[], Any], **more: Any) -> Case:
@@ -136,7 +124,7 @@ _CONVOLUTIONS = {
     "conv_1x1": image(252, lambda: [nn.Conv2d(4, 6, 1)]),
     "conv_1x1_stride": image(72, lambda: [nn.Conv2d(4, 6, 1, stride=2)]),
     "conv_5x5": image(252, lambda: [nn.Conv2d(4, 6, 5, padding=2)]),
-    "conv_stride": image(72, lambda: [nn.Conv2d(4, 6, 3, stride=2, padding=1)]),
+    "conv_stride": image(72, lambda: [nn.Conv2d(4, 6, 3, stride=2, padding=1)], part=True),
     "conv_uneven": image(120, lambda: [nn.Conv2d(4, 6, (3, 2), (2, 1), (0, 2))]),
     "conv_dilation": image(120, lambda: [nn.Conv2d(4, 6, 3, padding=1, dilation=2)]),
     "conv_groups": image(120, lambda: [nn.Conv2d(4, 6, 3, groups=2)]),
@@ -153,7 +141,7 @@ _POOLS = {
     "maxpool_overlapping": image(48, lambda: [nn.MaxPool2d(3, stride=2, padding=1)]),
     "maxpool_dilation": image(80, lambda: [nn.MaxPool2d(2, stride=1, dilation=2)]),
     "avgpool": image(36, lambda: [nn.AvgPool2d(2)]),
-    "avgpool_overlapping": image(48, lambda: [nn.AvgPool2d(3, stride=2, padding=1)]),
+    "avgpool_overlapping": image(48, lambda: [nn.AvgPool2d(3, stride=2, padding=1)], part=True),
     "avgpool_without_padding": image(
         48, lambda: [nn.AvgPool2d(3, stride=2, padding=1, count_include_pad=False)]
     ),
@@ -161,14 +149,14 @@ _POOLS = {
 }
 _NORMS = {
     "batchnorm": image(168, lambda: [nn.BatchNorm2d(4), nn.ReLU()]),
-    "batchnorm_options": image(168, lambda: [nn.BatchNorm2d(4, eps=1e-3, momentum=0.3)]),
+    "batchnorm_options": image(168, lambda: [nn.BatchNorm2d(4, eps=1e-3, momentum=0.3)], part=True),
     "batchnorm_not_affine": image(168, lambda: [nn.BatchNorm2d(4, affine=False)]),
     "batchnorm_without_running": image(168, lambda: [nn.BatchNorm2d(4, track_running_stats=False)]),
     "batchnorm_one_place": image(4, lambda: [nn.AvgPool2d((6, 7)), nn.BatchNorm2d(4)], smallest=2),
     "batchnorm_frozen_scale": image(
         168, lambda: [nn.BatchNorm2d(4)], frozen=("2.weight", "2.bias")
     ),
-    "batchnorm_eval": image(168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()]),
+    "batchnorm_eval": image(168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()], part=True),
     "batchnorm_eval_frozen": image(
         168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()], frozen=("2.weight", "2.bias")
     ),
@@ -180,16 +168,16 @@ def activated(name: str) -> Case:
 
     def layers() -> list[Any]:
         first, second = make_activation(nn, name), make_activation(nn, name)
-        return [nn.Conv2d(4, 4, 1), first, nn.Flatten(), second]
+        return [nn.Conv2d(4, 4, 1), first, nn.Flatten(), Part(), second]
 
-    return image(168, layers)
+    return image(166, layers)
 
 
 _ACTIVATIONS = {name: activated(name) for name in ACTIVATIONS}
 _SOFTMAX = {
     "softmax": image(168, lambda: [nn.Softmax(1), nn.Conv2d(4, 4, 1), nn.Tanh(), nn.Softmax(2)]),
-    "softmax_width": image(168, lambda: [nn.Softmax(-1), nn.Flatten(), nn.Softmax()]),
-    "log_softmax": image(168, lambda: [nn.LogSoftmax(), nn.Tanh(), nn.LogSoftmax(-2)]),
+    "softmax_width": image(168, lambda: [nn.Softmax(-1), nn.Flatten(), nn.Softmax()], part=True),
+    "log_softmax": image(168, lambda: [nn.LogSoftmax(), nn.Tanh(), nn.LogSoftmax(-2)], part=True),
     "log_softmax_width": image(168, lambda: [nn.LogSoftmax(3), nn.Flatten(), nn.LogSoftmax(1)]),
     "softmax_sequence": Case(
         lambda: nn.Sequential(
@@ -201,9 +189,11 @@ _SOFTMAX = {
     "log_softmax_nll": vector(*(lambda: nn.Linear(6, CLASSES), nn.LogSoftmax), loss=nn.NLLLoss),
 }
 _OTHERS = {
-    "relu": image(168, lambda: [nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU()]),
+    "relu": image(168, lambda: [nn.ReLU(), nn.Conv2d(4, 4, 1), nn.ReLU()], part=True),
     "tanh": image(168, lambda: [nn.Conv2d(4, 4, 1), nn.Tanh()]),
-    "dropout": image(168, lambda: [nn.Dropout(0.4), nn.Conv2d(4, 4, 1), nn.Dropout(0.2)]),
+    "dropout": image(
+        168, lambda: [nn.Dropout(0.4), nn.Conv2d(4, 4, 1), nn.Dropout(0.2)], part=True
+    ),
     "flatten_then_pointwise": Case(
         lambda: nn.Sequential(
             *(nn.Conv2d(2, 4, 1), nn.Flatten(), nn.Tanh(), nn.Dropout(0.3)),
@@ -227,7 +217,7 @@ _OTHERS = {
         lambda: nn.Linear(35, CLASSES),
         batch_size=9,
     ),
-    "mse": two_linears(target_shape=(CLASSES,)),
+    "mse": two_linears(target_shape=(CLASSES,), part=True),
     "mse_image": Case(
         lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Tanh(), nn.Conv2d(4, 3, 3)),
         (2, 6, 7),
@@ -243,7 +233,7 @@ _OTHERS = {
 _WEIGHTS = (0.5, 2.0, 1.0, 0.0, 3.0)
 _LOSSES = {
     "weighted": two_linears(loss=lambda: nn.CrossEntropyLoss(_WEIGHTS), batch_size=7),
-    "smoothed": two_linears(loss=lambda: nn.CrossEntropyLoss(label_smoothing=0.2)),
+    "smoothed": two_linears(loss=lambda: nn.CrossEntropyLoss(label_smoothing=0.2), part=True),
     "ignored": two_linears(
         loss=lambda: nn.CrossEntropyLoss(ignore_index=1), batch_size=7, smallest=6
     ),
@@ -252,11 +242,13 @@ _LOSSES = {
         batch_size=7,
         smallest=6,
     ),
-    "nll": two_linears(loss=lambda: nn.NLLLoss()),
+    "nll": two_linears(loss=lambda: nn.NLLLoss(), part=True),
     "nll_weighted": two_linears(
         loss=lambda: nn.NLLLoss(_WEIGHTS, ignore_index=1), batch_size=7, smallest=6
     ),
-    "probabilities": regression(lambda: nn.CrossEntropyLoss(probabilities=True), targets=softmax),
+    "probabilities": regression(
+        lambda: nn.CrossEntropyLoss(probabilities=True), targets=softmax, part=True
+    ),
     "probabilities_weighted_smoothed": regression(
         lambda: nn.CrossEntropyLoss(_WEIGHTS, label_smoothing=0.3, probabilities=True),
         targets=unit,
@@ -269,7 +261,7 @@ _LOSSES = {
         targets=softmax,
         frozen=("0.bias",),
     ),
-    "bce": regression(lambda: nn.BCEWithLogitsLoss(), targets=unit),
+    "bce": regression(lambda: nn.BCEWithLogitsLoss(), targets=unit, part=True),
     "bce_weighted": regression(lambda: nn.BCEWithLogitsLoss(pos_weight=_WEIGHTS), targets=unit),
     "bce_image": Case(
         lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.Tanh(), nn.Conv2d(4, 3, 3)),
@@ -297,8 +289,8 @@ _LOSSES = {
     "l1": regression(lambda: nn.L1Loss()),
     "smooth_l1": regression(lambda: nn.SmoothL1Loss(beta=0.7)),
     "smooth_l1_zero": regression(lambda: nn.SmoothL1Loss(beta=0.0)),
-    "huber": regression(lambda: nn.HuberLoss(delta=0.4)),
-    "kl_div": regression(lambda: nn.KLDivLoss(), targets=softmax),
+    "huber": regression(lambda: nn.HuberLoss(delta=0.4), part=True),
+    "kl_div": regression(lambda: nn.KLDivLoss(), targets=softmax, part=True),
     "kl_div_batchmean": regression(lambda: nn.KLDivLoss(reduction="batchmean"), targets=softmax),
     "kl_div_log_target": regression(
         lambda: nn.KLDivLoss(log_target=True), targets=lambda normal: np.log(softmax(normal))
@@ -340,7 +332,7 @@ _TRAINING = {
         168, lambda: [Residual(4)], clip_value=0.01, optimizer=sgd(momentum=0.9)
     ),
     "adam_clipped_values": two_linears(optimizer=adam(), clip_value=0.02),
-    "not_clipped": two_linears(clip_norm=1e6),
+    "not_clipped": two_linears(clip_norm=1e6, part=True),
     "frozen_first": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("0.weight", "0.bias")),
     "frozen_middle": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.weight", "2.bias")),
     "frozen_bias": image(252, lambda: [nn.Conv2d(4, 6, 1)], frozen=("2.bias", "4.bias")),

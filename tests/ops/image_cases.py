@@ -7,20 +7,23 @@ from typing import Any
 
 from armtrain import nn
 from armtrain.nn.functional import adaptive_avg_pool2d, cat, interpolate
-from tests.ops.case import CLASSES, Case
+from tests.ops.case import CLASSES, Case, Part
 
 __all__ = ["IMAGES", "image"]
 
 
-def image(features: int, layers: Callable[[], list[Any]], **more: Any) -> Case:
+def image(
+    features: int, layers: Callable[[], list[Any]], *, part: bool = False, **more: Any
+) -> Case:
     """Return a case: a layer with weights, `layers` on 4x6x7, and a classifier of `features`.
 
-    The first layer makes sure that `layers` pass a gradient on.
+    The first layer makes sure that `layers` pass a gradient on; `part`: they get a part of it.
     """
 
     def build() -> Any:
         head = [nn.Flatten(), nn.Linear(features, CLASSES)]
-        return nn.Sequential(nn.Conv2d(2, 4, 1), nn.Tanh(), *layers(), *head)
+        first = [nn.Conv2d(2, 6, 1), nn.Tanh(), Part()] if part else [nn.Conv2d(2, 4, 1), nn.Tanh()]
+        return nn.Sequential(*first, *layers(), *head)
 
     return Case(build, (2, 6, 7), **more)
 
@@ -33,6 +36,22 @@ def sequence(features: int, layers: Callable[[], list[Any]]) -> Case:
         return nn.Sequential(nn.Conv1d(2, 4, 1), nn.Tanh(), *layers(), *head)
 
     return Case(build, (2, 7))
+
+
+class Shared(nn.Module):
+    """Layers of images that are used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.prelu = nn.Conv2d(2, 2, 1, bias=False), nn.PReLU(2)
+        self.norm, self.still = nn.BatchNorm2d(2), nn.BatchNorm2d(2).eval()
+        self.last = nn.Linear(12, CLASSES)
+
+    def forward(self, x: Any) -> Any:
+        """Return logits."""
+        for _ in range(2):
+            x = self.still(self.prelu(self.norm(self.conv(x))))
+        return self.last(x.flatten(1))
 
 
 class Views(nn.Module):
@@ -64,7 +83,7 @@ IMAGES = {
     ),
     "conv_same_depthwise": image(168, lambda: [nn.Conv2d(4, 4, 2, padding="same", groups=4)]),
     "conv1d_same_even": sequence(42, lambda: [nn.Conv1d(4, 6, 4, padding="same")]),
-    "maxpool_ceil": image(48, lambda: [nn.MaxPool2d(2, ceil_mode=True)]),
+    "maxpool_ceil": image(48, lambda: [nn.MaxPool2d(2, ceil_mode=True)], part=True),
     "maxpool1d_ceil": sequence(12, lambda: [nn.MaxPool1d(3, ceil_mode=True)]),
     "avgpool_ceil": image(64, lambda: [nn.AvgPool2d(3, 2, 1, ceil_mode=True)]),
     "avgpool_ceil_without_padding": image(
@@ -77,7 +96,9 @@ IMAGES = {
     "prelu": image(168, lambda: [nn.PReLU()]),
     "prelu_channels": image(168, lambda: [nn.PReLU(4, init=0.4)]),
     "prelu_sequence": sequence(28, lambda: [nn.PReLU(4)]),
-    "conv_transpose": image(594, lambda: [nn.ConvTranspose2d(4, 6, 3, stride=2, padding=2)]),
+    "conv_transpose": image(
+        594, lambda: [nn.ConvTranspose2d(4, 6, 3, stride=2, padding=2)], part=True
+    ),
     "conv_transpose_options": image(
         648, lambda: [nn.ConvTranspose2d(4, 6, (3, 2), (2, 1), (1, 0), (1, 0), 2, False, (1, 2))]
     ),
@@ -93,17 +114,20 @@ IMAGES = {
     "conv_transpose1d": sequence(
         6 * 15, lambda: [nn.ConvTranspose1d(4, 6, 4, stride=2, padding=1, output_padding=1)]
     ),
-    "adaptive": image(60, lambda: [nn.AdaptiveAvgPool2d((5, 3))]),
+    "adaptive": image(60, lambda: [nn.AdaptiveAvgPool2d((5, 3))], part=True),
     "adaptive_larger": image(4 * 88, lambda: [nn.AdaptiveAvgPool2d((8, 11))]),
     "adaptive1d": sequence(16, lambda: [nn.AdaptiveAvgPool1d(4)]),
-    "nearest": image(4 * 108, lambda: [nn.Upsample((9, 12))]),
+    "nearest": image(4 * 108, lambda: [nn.Upsample((9, 12))], part=True),
     "nearest_scale": image(4 * 9 * 18, lambda: [nn.Upsample(scale_factor=(1.6, 2.6))]),
     "nearest1d": sequence(56, lambda: [nn.Upsample(scale_factor=2)]),
     "bilinear": image(4 * 120, lambda: [nn.Upsample((8, 15), mode="bilinear")]),
-    "bilinear_smaller": image(4 * 12, lambda: [nn.Upsample(scale_factor=0.6, mode="bilinear")]),
+    "bilinear_smaller": image(
+        4 * 12, lambda: [nn.Upsample(scale_factor=0.6, mode="bilinear")], part=True
+    ),
     "bilinear_aligned": image(
         4 * 45, lambda: [nn.Upsample((9, 5), mode="bilinear", align_corners=True)]
     ),
+    "shared_on_images": Case(Shared, (2, 2, 3)),
     "views_of_images": Case(Views, (2, 6, 7)),
     "linear1d": sequence(40, lambda: [nn.Upsample(10, mode="linear")]),
 }

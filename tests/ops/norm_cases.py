@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from armtrain import nn
-from tests.ops.case import CLASSES, Case
+from tests.ops.case import CLASSES, Case, Part
 
 __all__ = ["SAMPLE_NORMS"]
 
@@ -58,7 +58,9 @@ def tied_norm() -> nn.LayerNorm:
 
 SAMPLE_NORMS = {
     "layernorm": between((7,), 7, lambda: nn.LayerNorm(7)),
-    "layernorm_of_sequences": between((4, 6), 24, lambda: nn.LayerNorm(6, eps=1e-3)),
+    "layernorm_of_sequences": between(
+        (4, 6), 12, lambda: nn.Sequential(Part(), nn.LayerNorm(6, eps=1e-3))
+    ),
     "layernorm_of_several": between((3, 2, 4), 24, lambda: nn.LayerNorm((2, 4))),
     "layernorm_no_bias": between((4, 6), 24, lambda: nn.LayerNorm(6, bias=False)),
     "layernorm_plain": between((4, 6), 24, lambda: nn.LayerNorm(6, elementwise_affine=False)),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from armtrain import nn
-from tests.ops.case import CLASSES, Case
+from tests.ops.case import CLASSES, Case, Part
 
 __all__ = ["PLACES"]
 
@@ -44,7 +44,7 @@ PLACES = {
         label_smoothing=0.3,
     ),
     "places_of_an_image": labelled(
-        lambda: nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh(), nn.Conv2d(3, CLASSES, 2)),
+        lambda: nn.Sequential(nn.Conv2d(2, 3, 2), nn.Tanh(), nn.Conv2d(3, CLASSES + 2, 2), Part()),
         *((2, 4, 5), (2, 3)),
     ),
     "places_of_a_plain_value": labelled(

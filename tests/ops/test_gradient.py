@@ -8,12 +8,13 @@ early gives a wrong gradient or NaN.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from armtrain.ir.ops import OpCode
-from armtrain.ir.program import Role
+from armtrain.ir.program import Program, Role
 from armtrain.runtime.reference import ReferenceExecutor
 from tests.ops.cases import CASES, Case, batch, make_plan
 
@@ -44,6 +45,12 @@ def trained_names(executor_plan: object) -> set[str]:
     """Return the names of trained tensors."""
     tensors = executor_plan.program.tensors  # type: ignore[attr-defined]
     return {t.name for t in tensors if t.role == Role.WEIGHT}
+
+
+@cache
+def program_of(name: str) -> Program:
+    """Return the steps and tensors of a case."""
+    return make_plan(CASES[name]).program
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -85,6 +92,6 @@ def test_frozen_parameters_cost_nothing(name: str) -> None:
 
 def test_every_operation_is_used() -> None:
     """The table of cases covers the catalogue but COPY, which has a plan of its own."""
-    used = {step.op for case in CASES.values() for step in make_plan(case).program.steps}
+    used = {step.op for name in CASES for step in program_of(name).steps}
     unused = set(OpCode) - used
     assert unused == {OpCode.COPY}
