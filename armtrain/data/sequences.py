@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from armtrain.errors import DataError
 from armtrain.limits import MAX_DIM
-from armtrain.values import integer
+from armtrain.values import as_tuple, integer
 
 __all__ = ["pad_sequences"]
 
@@ -47,7 +48,12 @@ def pad_sequences(
     >>> pad_sequences([[[0.5], [1.5]], [[2.5]]]).tolist()
     [[[0.5, 1.0], [1.5, 1.0]], [[2.5, 1.0], [0.0, 0.0]]]
     """
-    columns = [_steps(row, sequence) for row, sequence in enumerate(sequences)]
+    given = as_tuple(sequences)
+    if given is None:
+        raise DataError(
+            f"sequences needs a list of arrays (steps, features), got {type(sequences).__name__}"
+        )
+    columns = [_steps(row, sequence) for row, sequence in enumerate(given)]
     if not columns:
         raise DataError("there is no sequence to pad: give at least one array (steps, features)")
     features = columns[0].shape[1]
@@ -66,7 +72,7 @@ def pad_sequences(
     return padded
 
 
-def _steps(row: int, sequence: ArrayLike) -> NDArray[np.floating]:
+def _steps(row: int, sequence: Any) -> NDArray[np.floating]:
     """Return a sequence as (steps, features)."""
     try:
         steps = np.asarray(sequence)

@@ -235,7 +235,7 @@ class KLDivLoss(Loss):
         log_target: bool = False,
     ) -> None:
         super().__init__(reduction=reduction, log_target=log_target)
-        if reduction != "batchmean":
+        if not isinstance(reduction, str) or reduction != "batchmean":
             only_mean(self, size_average, reduce, reduction)
         only_mean(self, size_average, reduce, "mean")
         if not isinstance(log_target, bool):

@@ -83,7 +83,7 @@ def power(x: Tensor, exponent: object) -> Tensor:
     """Return `x` to the power of a number: whole or half, as 2, -1 and 0.5."""
     number = as_real(exponent)
     halves = None if number is None else 2.0 * number
-    if halves is None or halves != round(halves) or not 0.0 < abs(halves) <= _MOST_HALVES:
+    if halves is None or not 0.0 < abs(halves) <= _MOST_HALVES or halves != round(halves):
         raise ShapeError(
             f"a value of shape {x.shape} to the power of {exponent!r:.80} is not available: use a "
             f"whole number or a half from {-_MOST_HALVES // 2} to {_MOST_HALVES // 2}, but 0"

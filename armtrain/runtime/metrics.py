@@ -131,7 +131,7 @@ def as_names(metrics: object) -> tuple[str, ...]:
             known = ", ".join(form for form, _ in FORMS)
             raise ArgumentError(
                 f"metrics: {name!r:.80} is unknown; there are {known}, as in "
-                " metrics=['top5', 'confusion']"
+                "metrics=['top5', 'confusion']"
             )
     return tuple(dict.fromkeys(names))
 

@@ -36,13 +36,14 @@ def test_sequences_of_numbers_have_one_feature() -> None:
     ("clips", "text"),
     [
         ([], "no sequence"),
+        (None, "a list of arrays .* NoneType"),
         ([np.ones((2, 3)), np.ones((2, 4))], "sequence 1 .* 4 features, .* 3"),
         ([np.ones((2, 3)), np.ones((0, 3))], r"sequence 1 .*\(0, 3\)"),
         ([[[1.0, 2.0], [3.0]]], "sequence 0 .* same features"),
         ([np.float32(1)], r"sequence 0 .*\(\)"),
         ([np.ones((2, 3), np.int16)], "int16.*astype"),
     ],
-    ids=["none", "features", "no steps", "a step", "a number", "integers"],
+    ids=["none", "no list", "features", "no steps", "a step", "a number", "integers"],
 )
 def test_refusals_name_the_sequence(clips: Any, text: str) -> None:
     with pytest.raises(DataError, match=text):

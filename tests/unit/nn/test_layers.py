@@ -121,6 +121,7 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.HuberLoss(delta=0.0), "delta needs a finite number from 1.17549e-38"),
         (lambda: nn.SmoothL1Loss(beta=-1.0), "beta needs a finite number from 0"),
         (lambda: nn.KLDivLoss(reduction="sum"), "reduction='sum' is not available; use 'mean'"),
+        (lambda: nn.KLDivLoss(reduction=np.ones(2)), "is not available"),  # type: ignore[arg-type]
         (lambda: nn.CosineEmbeddingLoss(1.5), "margin needs a finite number from -1 to 1"),
         (lambda: nn.CosineEmbeddingLoss(reduction="sum"), "reduction='sum' is not available"),
         (lambda: nn.KLDivLoss(False, reduction="batchmean"), "size_average=False"),  # type: ignore[arg-type]

@@ -76,6 +76,8 @@ def test_shapes_are_those_of_torch(
         (Call(lambda x: x[:, :1] + x[:, :, :1]), (4, 2), "one of both has the shape of the result"),
         (Call(lambda x: x / 0), (4,), "divided by 0"),
         (Call(lambda x: x**0.3), (4,), "use a whole number or a half"),
+        (Call(lambda x: x ** float("nan")), (4,), "use a whole number or a half"),
+        (Call(lambda x: x ** float("inf")), (4,), "use a whole number or a half"),
         (Call(lambda x: x @ x), (4,), "both need the same dimensions"),
         (Call(lambda x: x @ x), (4, 3), "both need the same dimensions"),
         (Call(lambda x: x @ 2), (4, 3), "nn.Linear multiplies by a weight"),
