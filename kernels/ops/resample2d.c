@@ -211,7 +211,7 @@ static axis axis_of(const art_op_args *args, const art_array *x, const art_array
     } else if (at == nearest_at) {
         a.step = (double)(times > 0.0 ? (float)(1.0 / times) : (float)a.in / (float)a.out);
     } else {
-        a.step = times > 0.0 ? 1.0 / times : (double)a.in / (double)a.out;
+        a.step = times > 0.0 && a.in != a.out ? 1.0 / times : (double)a.in / (double)a.out;
     }
     return a;
 }

@@ -29,7 +29,7 @@ static double hat(int64_t i, double source, int64_t in) {
 }
 
 static double linear(int64_t i, int64_t o, int64_t in, int64_t out, double times) {
-    double step = times > 0.0 ? 1.0 / times : (double)in / (double)out;
+    double step = times > 0.0 && in != out ? 1.0 / times : (double)in / (double)out;
     return hat(i, ((double)o + 0.5) * step - 0.5, in);
 }
 

@@ -47,7 +47,7 @@ def _linear(call: Call, axis: str, size: int, out: int) -> Array:
     if call.integer("align_corners"):
         source = o * ((size - 1) / (out - 1) if out > 1 else 0.0)
     else:
-        source = (o + 0.5) * (1.0 / scale if scale else size / out) - 0.5
+        source = (o + 0.5) * (1.0 / scale if scale and size != out else size / out) - 0.5
     source = np.clip(source, 0.0, size - 1)[:, None]
     return np.asarray(np.maximum(1.0 - np.abs(np.arange(size)[None] - source), 0.0))
 
