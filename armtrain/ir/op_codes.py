@@ -113,6 +113,9 @@ class OpCode(IntEnum):
     PLACES_CROSS_ENTROPY_EVAL = 100
     COSINE_EMBEDDING_GRAD = 101
     COSINE_EMBEDDING_EVAL = 102
+    EMBEDDING_GRAD_ROWS = 103
+    EMBEDDING_SGD_STEP = 104
+    EMBEDDING_ADAGRAD_STEP = 105
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -109,6 +109,13 @@ def _matmul(x: Dims, y: Dims, attrs: tuple[int | float, ...], threads: int) -> i
     return _product(x[-2 if attrs[0] else -1], y[-1], threads)
 
 
+def _positions(code: OpCode, operands: Operands, threads: int) -> int:
+    """Return the scratch of an order of indices: a place of 4 bytes for each."""
+    x = _operand(code, operands, "x")
+    assert x is not None
+    return 4 * prod(x)
+
+
 _WEIGHED = frozenset(code for code, spec in OPS.items() if spec.tail and spec.tail.kind == "f")
 """Operations with weights among their attributes, which they keep as float32 in their scratch."""
 
@@ -125,6 +132,7 @@ _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.BATCHNORM2D_FWD: _batchnorm,
     OpCode.BATCHNORM2D_GRAD: _batchnorm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
+    OpCode.EMBEDDING_GRAD_ROWS: _positions,
 }
 
 

@@ -31,7 +31,9 @@ class Embedding(Module):
     An index that is none is refused before anything is computed.
 
     The gradient is torch's of `sparse=False`: what belongs to a row is added up in the order of the
-    samples, other rows have 0. Planned memory holds the gradient of the whole table.
+    samples, other rows have 0. Planned memory holds it for the rows of a batch alone where that
+    gives the same weights (SGD without momentum and weight decay, Adagrad without weight decay),
+    else for the whole table; print(plan) says which.
 
     Parameters
     ----------

@@ -8,8 +8,9 @@ sums never depend on scheduling. The same holds for parameters that several laye
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 from armtrain.ir.graph import Node, NodeKind
@@ -39,20 +40,28 @@ class LayerGradients:
         Gradients of inputs, with the sums that complete them.
     complete : list of (str, TensorId)
         Parameters whose gradient is complete after this node, with it.
+    indices : dict of str to TensorId
+        Tables whose gradient has the rows of a batch alone, with the indices of these.
     """
 
     gradient: list[Step] = field(default_factory=list)
     derivative: list[Step] = field(default_factory=list)
     complete: list[tuple[str, TensorId]] = field(default_factory=list)
+    indices: dict[str, TensorId] = field(default_factory=dict)
 
 
 class Backward:
     """Visits nodes last to first and collects their gradients."""
 
     def __init__(
-        self, fwd: Forward, rules: Mapping[NodeKind, BackwardRule], output_gradient: TensorId
+        self,
+        fwd: Forward,
+        rules: Mapping[NodeKind, BackwardRule],
+        output_gradient: TensorId,
+        by_rows: Collection[str],
     ) -> None:
         self.fwd = fwd
+        self._by_rows = by_rows
         self._rules = rules
         self.group = LayerGradients()
         self._uses = fwd.graph.consumers()
@@ -167,6 +176,26 @@ class Backward:
         self._param_parts.append((param, tensor))
         return tensor
 
+    def rows_gradient(self, node: Node, slot: str, indices: TensorId) -> TensorId | None:
+        """Make the tensor of a table's gradient in the rows of a batch alone.
+
+        None: the table is frozen, has other uses or no more rows than the batch, or its update
+        changes rows whose gradient is 0.
+        """
+        param, tensors = node.param(slot), self.fwd.emitter.tensors
+        if param is None or param not in self._by_rows or param in self._shared:
+            return None
+        like = tensors[self.gradient(node)]
+        if prod(tensors[indices].dims) >= tensors[self.fwd.params[param]].dims[0]:
+            return None
+        name = f"{param}.grad"
+        rows = self.fwd.emitter.tensor(
+            name, Role.GRADIENT, like.dims, layout=like.layout, batched=True
+        )
+        self._param_parts.append((param, rows))
+        self.group.indices[param] = indices
+        return rows
+
     def _param_tensor(self, param: str, suffix: str) -> TensorId:
         """Make a tensor like a parameter for its gradient."""
         like = self.fwd.emitter.tensors[self.fwd.params[param]]
@@ -208,9 +237,21 @@ BackwardRule = Callable[[Backward, Node, Any], None]
 
 
 def backward_of(
-    fwd: Forward, rules: Mapping[NodeKind, BackwardRule], output_gradient: TensorId
+    fwd: Forward,
+    rules: Mapping[NodeKind, BackwardRule],
+    output_gradient: TensorId,
+    by_rows: Collection[str] = (),
 ) -> list[LayerGradients]:
-    """Return the backward steps of every node, by node id."""
-    back = Backward(fwd, rules, output_gradient)
+    """Return the backward steps of every node, by node id.
+
+    Parameters
+    ----------
+    fwd : Forward
+    rules : mapping of NodeKind to BackwardRule
+    output_gradient : TensorId
+    by_rows : collection of str
+        Trained parameters that an update may change row by row: those with a gradient.
+    """
+    back = Backward(fwd, rules, output_gradient, by_rows)
     visited = [back.visit(node) for node in reversed(fwd.graph.nodes)]
     return visited[::-1]

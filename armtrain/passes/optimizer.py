@@ -26,6 +26,7 @@ __all__ = [
     "check_clipping",
     "check_optimizer",
     "optimizer_of_params",
+    "updated_by_rows",
 ]
 
 ParamGroups = Sequence[Mapping[str, Any]]
@@ -71,6 +72,25 @@ _UPDATES: dict[type[Optimizer], tuple[OpCode, tuple[_State, ...]]] = {
     ),
 }
 """Optimiser -> its step and the state tensors of a parameter."""
+
+
+_UPDATES_OF_ROWS: dict[type[Optimizer], OpCode] = {
+    SGD: OpCode.EMBEDDING_SGD_STEP,
+    Adagrad: OpCode.EMBEDDING_ADAGRAD_STEP,
+}
+"""Optimiser -> the same step of some rows of a table."""
+
+
+def _leaves_the_rest(optimizer: Optimizer) -> bool:
+    """Whether weights whose gradient is 0, and their state, keep their bits."""
+    hyper = dict(optimizer.items())
+    moves = hyper.get("momentum", 0.0) or hyper.get("weight_decay", 0.0)
+    return type(optimizer) in _UPDATES_OF_ROWS and not moves and hyper.get("eps", 1.0) > 0.0
+
+
+def updated_by_rows(optimizers: Mapping[str, Optimizer]) -> frozenset[str]:
+    """Return the parameters whose update may leave out rows without a gradient."""
+    return frozenset(name for name, kind in optimizers.items() if _leaves_the_rest(kind))
 
 
 def check_optimizer(optimizer: object) -> Optimizer:
@@ -236,10 +256,21 @@ class Updates:
         init, name = Init(InitKind.CONSTANT, start), f"{param}/{word}"
         return self._emitter.tensor(name, Role.STATE, like.dims, layout=like.layout, init=init)
 
-    def step(self, layer: str, param: str, gradient: TensorId, scale: TensorId | None) -> Step:
-        """Return the step that updates `param`."""
+    def step(
+        self,
+        layer: str,
+        param: str,
+        gradient: TensorId,
+        scale: TensorId | None,
+        indices: TensorId | None,
+    ) -> Step:
+        """Return the step that updates `param`, or the rows of it that `indices` names."""
         place, optimizer = Place(Phase.TRAIN, layer, "AG"), self._optimizers[param]
-        slots = {"w": self._weights[param], "g": gradient, "scale": scale}
-        code, _ = _UPDATES[type(optimizer)]
+        slots = {"w": self._weights[param], "scale": scale}
+        if indices is None:
+            slots["g"], (code, _) = gradient, _UPDATES[type(optimizer)]
+        else:
+            slots |= {"rows": gradient, "x": indices}
+            code = _UPDATES_OF_ROWS[type(optimizer)]
         slots |= self._states[param]
         return self._emitter.step(code, place, dict(optimizer.items()), **slots)

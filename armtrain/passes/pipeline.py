@@ -34,6 +34,7 @@ from armtrain.passes.optimizer import (
     check_clipping,
     check_optimizer,
     optimizer_of_params,
+    updated_by_rows,
 )
 from armtrain.passes.order import LayerSteps, order_training
 from armtrain.passes.prune import prune, unused_text
@@ -111,13 +112,16 @@ def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
     updates = Updates(emitter, fwd.params, settings.optimizers)
     forward = emit_forward(fwd, FORWARD_RULES)
     loss, output_gradient = emit_train_loss(fwd, settings.loss)
-    gradients = backward_of(fwd, BACKWARD_RULES, output_gradient)
+    by_rows = updated_by_rows(settings.optimizers)
+    gradients = backward_of(fwd, BACKWARD_RULES, output_gradient, by_rows)
     clipping = _clipping(emitter, settings)
     scale = clipping.scale if clipping else None
     layers = []
     for node, steps, group in zip(fwd.graph.nodes, forward, gradients, strict=True):
         clipped = [clipping.each(node.name, *c) for c in group.complete] if clipping else []
-        apply = tuple(updates.step(node.name, *c, scale) for c in group.complete)
+        apply = tuple(
+            updates.step(node.name, *c, scale, group.indices.get(c[0])) for c in group.complete
+        )
         gradient = (*group.gradient, *clipped)
         layers.append(LayerSteps(steps, gradient, tuple(group.derivative), apply))
     return order_training(layers, loss, clipping.finish() if clipping else None)

@@ -27,7 +27,8 @@ class _PhaseFlow:
     """Values of one phase: per storage the tensor whose value it holds.
 
     `writes` counts the writes of a storage, `seen` is that count when a view was first read;
-    `accumulator` is the tensor of gradient norms whose `slots` have been filled.
+    `accumulator` is the tensor of gradient norms whose `slots` have been filled; `indices` tells
+    of a gradient of some rows which these are.
     """
 
     def __init__(self, raw: RawPlan, phase: Phase) -> None:
@@ -40,6 +41,7 @@ class _PhaseFlow:
         self.written_somewhere = self._results()
         self.accumulator: int | None = None
         self.slots: set[int] = set()
+        self.indices: dict[int, int] = {}
         for index in fed_tensors(raw, phase):
             self._write(index)
 
@@ -69,6 +71,7 @@ class _PhaseFlow:
             yield from self._uses(index, spec, ids, where)
             yield from self._aliases(spec, ids, where)
             yield from self._reads(spec, ids, where, step["attrs"])
+            yield from self._rows(spec, ids, where)
             for slot, tensor in zip(spec.operands, ids, strict=True):
                 if tensor != NONE_ID and slot.access & Access.WRITE:
                     self._write(tensor)
@@ -135,6 +138,18 @@ class _PhaseFlow:
             if spec.code is OpCode.CLIP_SCALE and slot.name == "acc":
                 yield from self._unfilled(tensor, where)
             yield from self._value(tensor, where)
+
+    def _rows(self, spec: OpSpec, ids: tuple[int, ...], where: str) -> Iterator[str]:
+        """Check that an update of some rows has their gradient, and the same indices."""
+        at = spec.operand_index
+        if "rows" not in at:
+            return
+        rows, indices = ids[at["rows"]], ids[at["x"]]
+        if "dy" in at:
+            self.indices[rows] = indices
+        elif NONE_ID not in (rows, indices) and self.indices.get(rows) != indices:
+            name, x = self.raw.name(rows), self.raw.name(indices)
+            yield f"{where}: no earlier step has made '{name}' for the indices '{x}'"
 
     def _fill(self, tensor: int, index: int, where: str) -> Iterator[str]:
         """Check that a gradient fills a slot of its own in the phase's only accumulator."""

@@ -19,6 +19,7 @@ from armtrain.planfile.format import NONE_ID
 
 __all__ = ["operation_findings"]
 
+_OF_THE_BATCH = ("scale", "rows", "x")
 _TRAINS_NORM = (OpCode.BATCHNORM2D_FWD, OpCode.BATCHNORM2D_GRAD)
 _MAX_POOL = (OpCode.MAXPOOL2D_FWD, OpCode.MAXPOOL2D_GRAD)
 
@@ -90,6 +91,8 @@ def _case_findings(spec: OpSpec, o: Operands) -> Iterator[str]:
     code = spec.code
     if code in UPDATES:
         yield from _update_findings(o)
+    if code in UPDATES and "rows" in o.dims:
+        yield from _rows_findings(o)
     if code in _TRAINS_NORM and prod(o.dims["x"][:3]) == 1:
         yield "batch statistics of one value per channel"
     if code is OpCode.BATCHNORM2D_EVAL_GRAD and "dgamma" in o.dims and "x" not in o.dims:
@@ -106,9 +109,15 @@ def _update_findings(o: Operands) -> Iterator[str]:
         asked = o.attrs.get(attribute, 0)
         if (state in o.dims) != (asked != 0):
             yield f"{attribute} {asked:g} and {'a' if state in o.dims else 'no'} {state} buffer"
-    alike = {name: dims[0] for name, dims in o.dims.items() if name != "scale"}
+    alike = {name: dims[0] for name, dims in o.dims.items() if name not in _OF_THE_BATCH}
     if len(set(alike.values())) > 1:
         yield f"operands have rows {alike}, all need the same"
+
+
+def _rows_findings(o: Operands) -> Iterator[str]:
+    """Check that an update of some rows is one that leaves all others as they are."""
+    if o.attrs["weight_decay"] != 0.0 or o.attrs.get("eps", 1.0) == 0.0:
+        yield "weight_decay above 0 or eps 0 changes the rows that a batch does not name, too"
 
 
 def _pool_findings(code: OpCode, o: Operands) -> Iterator[str]:

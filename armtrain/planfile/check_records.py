@@ -22,7 +22,13 @@ from armtrain.limits import (
     MIN_FLOAT,
 )
 from armtrain.planfile.check_parse import RawPlan
-from armtrain.planfile.check_shapes import MAY_HAVE_ROWS, has_rows, needed_dtype, needed_rank
+from armtrain.planfile.check_shapes import (
+    MAY_HAVE_ROWS,
+    has_rows,
+    may_be_batched,
+    needed_dtype,
+    needed_rank,
+)
 from armtrain.planfile.format import MAX_DIMS, STEP_KINDS
 
 __all__ = [
@@ -161,7 +167,7 @@ def form_findings(raw: RawPlan, spec: OpSpec, present: dict[str, int], where: st
             yield f"{where}: {name} has {tensor['ndim']} dimensions, needs {rank}"
         if has_rows(spec.code, name) or (name in MAY_HAVE_ROWS and tensor["batched"]):
             samples.add((tensor["batched"], tensor["dims"][0]))
-        elif name not in MAY_HAVE_ROWS and tensor["batched"]:
+        elif tensor["batched"] and not may_be_batched(spec.code, name):
             yield f"{where}: {name} '{raw.name(index)}' must not be batched"
     if len(samples) > 1:
         yield f"{where}: operands have (batched, rows) {sorted(samples)}, all need the same"

@@ -17,19 +17,20 @@ __all__ = ["ROLES", "UPDATES", "role_findings"]
 UPDATES = (
     *(OpCode.SGD_STEP, OpCode.ADAM_STEP, OpCode.ADAMW_STEP),
     *(OpCode.RMSPROP_STEP, OpCode.ADAGRAD_STEP),
+    *(OpCode.EMBEDDING_SGD_STEP, OpCode.EMBEDDING_ADAGRAD_STEP),
 )
 _PARAMETER = (Role.WEIGHT, Role.FROZEN)
 ROLES: dict[str, tuple[Role, ...]] = {
     **dict.fromkeys(("w", "gamma", "beta"), _PARAMETER),
     **dict.fromkeys(("mean", "var"), (Role.BUFFER,)),
     **dict.fromkeys(("m", "v", "momentum", "square_avg", "grad_avg", "sum"), (Role.STATE,)),
-    **dict.fromkeys(("g", "dw", "db", "dgamma", "dbeta"), (Role.GRADIENT,)),
+    **dict.fromkeys(("g", "dw", "db", "dgamma", "dbeta", "rows"), (Role.GRADIENT,)),
     **dict.fromkeys(("loss", "correct", "acc", "scale"), (Role.METRIC,)),
 }
 """Operand -> roles that it may have, in every operation that has such an operand."""
 
 _WORDS = {
-    "g": ".grad",
+    **dict.fromkeys(("g", "rows"), ".grad"),
     **{"m": "/exp_avg", "v": "/exp_avg_sq"},
     **{slot: f"/{slot}" for slot in ("momentum", "square_avg", "grad_avg", "sum")},
 }

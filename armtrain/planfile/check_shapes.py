@@ -14,7 +14,14 @@ from armtrain.limits import MAX_WINDOW
 from armtrain.planfile.check_operands import IMPOSSIBLE, Needs, Operands, Rule
 from armtrain.planfile.check_tensor_shapes import TENSOR_RULES
 
-__all__ = ["MAY_HAVE_ROWS", "has_rows", "needed_dims", "needed_dtype", "needed_rank"]
+__all__ = [
+    "MAY_HAVE_ROWS",
+    "has_rows",
+    "may_be_batched",
+    "needed_dims",
+    "needed_dtype",
+    "needed_rank",
+]
 
 
 def _linear(x: str, y: str, w: str) -> Rule:
@@ -283,7 +290,7 @@ _RULES: dict[OpCode, Rule] = {
 
 _SAMPLES = frozenset(
     {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
-    | {"row_mean", "row_invstd", "mask"}
+    | {"row_mean", "row_invstd", "mask", "rows"}
 )
 
 _RANKS = (
@@ -337,6 +344,12 @@ def needed_dtype(op: OpCode, operand: str) -> DType:
 def has_rows(op: OpCode, operand: str) -> bool:
     """Tell whether an operand has a row per sample: in one step all have the same rows."""
     return operand in _SAMPLES or op is OpCode.ADD
+
+
+def may_be_batched(op: OpCode, operand: str) -> bool:
+    """Tell whether an operand may be a batch beside others that are none."""
+    clipped = operand == "g" and op in (OpCode.GRAD_SUMSQ, OpCode.CLIP_VALUE)
+    return clipped or operand in MAY_HAVE_ROWS
 
 
 def needed_rank(op: OpCode, operand: str) -> int | None:

@@ -72,6 +72,20 @@ def _embedding(table: str, values: str) -> Rule:
     return rule
 
 
+def _rows_alone(o: Operands) -> Needs:
+    """Return the rule of the gradient of a table's rows that a batch names."""
+    x, columns = o.dims["x"], o.dims["dy"][-1]
+    rows = (*x, columns) if o.count("x") <= MAX_INDICES else IMPOSSIBLE
+    return {"dy": rows, "rows": rows}
+
+
+def _update_of_rows(o: Operands) -> Needs:
+    """Return the rule of an update of the rows that a batch names."""
+    rows, columns = o.dims["w"]
+    values = (*o.dims["x"], columns) if rows <= MAX_INDICES else IMPOSSIBLE
+    return {"rows": values, "sum": o.dims["w"], "scale": (1,)}
+
+
 TENSOR_RULES: dict[OpCode, Rule] = {
     OpCode.PERMUTE: _permute,
     OpCode.SLICE: _part("x", "y"),
@@ -82,4 +96,7 @@ TENSOR_RULES: dict[OpCode, Rule] = {
     OpCode.MATMUL: _matmul,
     OpCode.EMBEDDING_FWD: _embedding("w", "y"),
     OpCode.EMBEDDING_GRAD: _embedding("dw", "dy"),
+    OpCode.EMBEDDING_GRAD_ROWS: _rows_alone,
+    OpCode.EMBEDDING_SGD_STEP: _update_of_rows,
+    OpCode.EMBEDDING_ADAGRAD_STEP: _update_of_rows,
 }

@@ -9,6 +9,7 @@ from armtrain.ir.ops import OPS
 from armtrain.planfile.account import accounts, live_at, peak_step
 from armtrain.planfile.data import PlanData
 from armtrain.planfile.groups import group_lines, param_groups
+from armtrain.planfile.tables import table_lines
 from armtrain.schedule.lifetime import Lifetime
 
 __all__ = ["inspect_dict", "peak_items", "summary_text"]
@@ -105,6 +106,7 @@ def _head_lines(data: PlanData) -> list[str]:
         f"board {program.board}{medium}",
         f"  {program.loss}, {program.optimizer}{clip}",
         *group_lines(program),
+        *table_lines(program),
         "",
     ]
 

@@ -20,7 +20,7 @@ class ParamGroup:
     Attributes
     ----------
     optimizer : str
-        Operation of the update without '_step': 'sgd'.
+        Operation of the update without '_step': 'sgd', also where it is one of a table's rows.
     options : dict
         Its attributes, and `initial_` values of its state that are not 0.
     params : tuple of str
@@ -54,15 +54,16 @@ def param_groups(program: Program) -> tuple[ParamGroup, ...]:
         slot = OPS[step.op].operand_index.get("w")
         weight = None if slot is None or step.kind != "AG" else step.operands[slot]
         if weight is not None:
-            key = (step.op, *_options(program, step).items())
+            name = step.op.name.lower().removeprefix("embedding_").removesuffix("_step")
+            key = (name, *_options(program, step).items())
             members.setdefault(key, []).append(weight)
     return tuple(
         ParamGroup(
-            op.name.lower().removesuffix("_step"),
+            name,
             dict(options),
             tuple(program.tensors[i].name for i in sorted(weights)),
         )
-        for (op, *options), weights in sorted(members.items(), key=lambda item: min(item[1]))
+        for (name, *options), weights in sorted(members.items(), key=lambda item: min(item[1]))
     )
 
 

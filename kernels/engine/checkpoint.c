@@ -11,6 +11,13 @@
 #include "engine/monitor.h"
 #include "ops/check.h"
 
+/* An update of some rows has the bits of the whole table's, which older plans have in its place. */
+static uint16_t update_of(uint16_t op) {
+    return op == ART_OP_EMBEDDING_SGD_STEP       ? ART_OP_SGD_STEP
+           : op == ART_OP_EMBEDDING_ADAGRAD_STEP ? ART_OP_ADAGRAD_STEP
+                                                 : op;
+}
+
 /* Operation, first operand's name and attributes of every step that updates or clips. They are
  * added, so that the steps' order, which is the plan's business, does not matter. Never 0. */
 static uint32_t update_crc32(const art_plan *plan) {
@@ -19,7 +26,8 @@ static uint32_t update_crc32(const art_plan *plan) {
         const art_plan_step *s = &plan->steps[i];
         if (s->kind == ART_STEP_AG || s->op == ART_OP_CLIP_VALUE) {
             const char *name = art_plan_name(plan, art_plan_operand(plan, i, 0));
-            uint32_t crc = art_crc32(0, &s->op, sizeof s->op);
+            const uint16_t op = update_of(s->op);
+            uint32_t crc = art_crc32(0, &op, sizeof op);
             crc = art_crc32(crc, name, strlen(name));
             sum += art_crc32(crc, &plan->attrs[s->attrs], s->n_attrs * sizeof plan->attrs[0]);
         }

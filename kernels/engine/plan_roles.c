@@ -110,11 +110,22 @@ static const slot_rule rules[] = {
     RULE(ADAGRAD_STEP, G, IS(GRADIENT), ".grad"),
     RULE(ADAGRAD_STEP, SUM, IS(STATE), "/sum"),
     RULE(ADAGRAD_STEP, SCALE, IS(METRIC), NULL),
+    RULE(EMBEDDING_FWD, W, PARAMETER, NULL),
+    RULE(EMBEDDING_GRAD, DW, IS(GRADIENT), NULL),
+    RULE(EMBEDDING_GRAD_ROWS, ROWS, IS(GRADIENT), NULL),
+    RULE(EMBEDDING_SGD_STEP, W, IS(WEIGHT), NULL),
+    RULE(EMBEDDING_SGD_STEP, ROWS, IS(GRADIENT), ".grad"),
+    RULE(EMBEDDING_SGD_STEP, SCALE, IS(METRIC), NULL),
+    RULE(EMBEDDING_ADAGRAD_STEP, W, IS(WEIGHT), NULL),
+    RULE(EMBEDDING_ADAGRAD_STEP, ROWS, IS(GRADIENT), ".grad"),
+    RULE(EMBEDDING_ADAGRAD_STEP, SCALE, IS(METRIC), NULL),
+    RULE(EMBEDDING_ADAGRAD_STEP, SUM, IS(STATE), "/sum"),
 };
 
 _Static_assert((int)ART_SGD_STEP_W == 0 && (int)ART_ADAM_STEP_W == 0 &&
                    (int)ART_ADAMW_STEP_W == 0 && (int)ART_RMSPROP_STEP_W == 0 &&
-                   (int)ART_ADAGRAD_STEP_W == 0,
+                   (int)ART_ADAGRAD_STEP_W == 0 && (int)ART_EMBEDDING_SGD_STEP_W == 0 &&
+                   (int)ART_EMBEDDING_ADAGRAD_STEP_W == 0,
                "an update's parameter is its first operand");
 
 /* Is `name` the parameter's name and the word, and perhaps a number after `~`? */
@@ -145,11 +156,38 @@ static art_status check_slot(const art_plan *plan, uint32_t step, const slot_rul
     return ART_OK;
 }
 
+/* An update of some rows has the gradient that an earlier step has made for the same indices. */
+static art_status check_indices(const art_plan *plan, uint32_t step, unsigned rows_slot,
+                                unsigned x_slot, art_error *err) {
+    uint32_t rows = art_plan_operand(plan, step, rows_slot), made_for = ART_PLAN_NONE;
+    uint32_t x = art_plan_operand(plan, step, x_slot);
+    for (uint32_t i = 0; i < step; i++) {
+        if (plan->steps[i].op == ART_OP_EMBEDDING_GRAD_ROWS &&
+            art_plan_operand(plan, i, ART_EMBEDDING_GRAD_ROWS_ROWS) == rows) {
+            made_for = art_plan_operand(plan, i, ART_EMBEDDING_GRAD_ROWS_X);
+        }
+    }
+    ART_FAIL_IF(made_for != x, err, ART_PLAN_FORMAT,
+                "step %u (%s): no earlier step has made '%s' for the indices '%s'", step,
+                art_op_find(plan->steps[step].op)->name, art_plan_name(plan, rows),
+                art_plan_name(plan, x));
+    return ART_OK;
+}
+
 art_status art_plan_check_roles(const art_plan *plan, uint32_t step, art_error *err) {
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (rules[i].op == plan->steps[step].op) {
             ART_TRY(check_slot(plan, step, &rules[i], err));
         }
     }
-    return ART_OK;
+    switch (plan->steps[step].op) {
+    case ART_OP_EMBEDDING_SGD_STEP:
+        return check_indices(plan, step, ART_EMBEDDING_SGD_STEP_ROWS, ART_EMBEDDING_SGD_STEP_X,
+                             err);
+    case ART_OP_EMBEDDING_ADAGRAD_STEP:
+        return check_indices(plan, step, ART_EMBEDDING_ADAGRAD_STEP_ROWS,
+                             ART_EMBEDDING_ADAGRAD_STEP_X, err);
+    default:
+        return ART_OK;
+    }
 }

@@ -5,10 +5,11 @@
  * a row is otherwise. */
 #include <string.h>
 
+#include "ops/embedding.h"
 #include "ops/op_functions.h"
 #include "ops/spans.h"
 
-enum { TILE = 16384 /* elements */, COLUMNS_OF_TILE = 16 };
+enum { TILE = 16384 /* elements */ };
 
 /* Slots: the indices, then those of the table and of the values by operation. */
 enum { X };
@@ -27,34 +28,48 @@ typedef struct table_job {
 
 /* ---- checks ---- */
 
-static art_status check(const art_op_args *args, unsigned table, const char *table_name,
-                        unsigned values, const char *values_name, art_error *err) {
-    const art_array *x = &args->operand[X], *w = &args->operand[table];
-    const int turned = args->attr[ART_EMBEDDING_FWD_A_TURNED].i != 0;
+art_status art_check_table(const art_op_args *args, const art_table_slots *at, art_error *err) {
+    const art_array *x = &args->operand[at->x], *w = &args->operand[at->table];
+    const unsigned turned = at->turned != 0;
     uint32_t dims[ART_MAX_DIMS] = {0};
-    ART_TRY(art_check_operand(args, X, "embedding.x", ART_DTYPE_F32, ART_ANY_RANK, err));
-    ART_TRY(art_check_operand(args, table, table_name, ART_DTYPE_F32, 2, err));
-    ART_TRY(art_check_batched(args, table, table_name, 0, err));
+    ART_TRY(art_check_operand(args, at->x, "embedding.x", ART_DTYPE_F32, ART_ANY_RANK, err));
+    ART_TRY(art_check_operand(args, at->table, at->table_name, ART_DTYPE_F32, 2, err));
+    ART_TRY(art_check_batched(args, at->table, at->table_name, 0, err));
     ART_FAIL_IF(x->ndim >= ART_MAX_DIMS, err, ART_SHAPE,
                 "embedding.x has %u dimensions, can have %u at most", x->ndim, ART_MAX_DIMS - 1);
     ART_FAIL_IF(w->dims[turned] > ART_MAX_INDICES, err, ART_SHAPE,
-                "%s has %u rows, %u at most have numbers that are exact", table_name,
+                "%s has %u rows, %u at most have numbers that are exact", at->table_name,
                 w->dims[turned], ART_MAX_INDICES);
     memcpy(dims, x->dims, x->ndim * sizeof dims[0]);
     dims[x->ndim] = w->dims[!turned];
-    ART_TRY(art_check_operand(args, values, values_name, ART_DTYPE_F32, x->ndim + 1u, err));
-    ART_TRY(art_check_dims(args, values, values_name, dims, err));
-    return art_check_batched(args, values, values_name, x->batched, err);
+    const char *name = at->values_name;
+    ART_TRY(art_check_operand(args, at->values, name, ART_DTYPE_F32, x->ndim + 1u, err));
+    ART_TRY(art_check_dims(args, at->values, name, dims, err));
+    return art_check_batched(args, at->values, name, x->batched, err);
+}
+
+static unsigned turned_of(const art_op_args *args) {
+    return args->attr[ART_EMBEDDING_FWD_A_TURNED].i != 0;
 }
 
 art_status art_op_embedding_fwd_check(const art_op_args *args, art_error *err) {
-    return check(args, ART_EMBEDDING_FWD_W, "embedding_fwd.w", ART_EMBEDDING_FWD_Y,
-                 "embedding_fwd.y", err);
+    const art_table_slots at = {X,
+                                ART_EMBEDDING_FWD_W,
+                                ART_EMBEDDING_FWD_Y,
+                                turned_of(args),
+                                "embedding_fwd.w",
+                                "embedding_fwd.y"};
+    return art_check_table(args, &at, err);
 }
 
 art_status art_op_embedding_grad_check(const art_op_args *args, art_error *err) {
-    return check(args, ART_EMBEDDING_GRAD_DW, "embedding_grad.dw", ART_EMBEDDING_GRAD_DY,
-                 "embedding_grad.dy", err);
+    const art_table_slots at = {X,
+                                ART_EMBEDDING_GRAD_DW,
+                                ART_EMBEDDING_GRAD_DY,
+                                turned_of(args),
+                                "embedding_grad.dw",
+                                "embedding_grad.dy"};
+    return art_check_table(args, &at, err);
 }
 
 ART_NO_WORKSPACE(embedding_fwd)
@@ -64,7 +79,7 @@ ART_NO_WORKSPACE(embedding_grad)
 
 static table_job job_of(const art_op_args *args, unsigned table, unsigned values) {
     const art_array *w = &args->operand[table];
-    const int turned = args->attr[ART_EMBEDDING_FWD_A_TURNED].i != 0;
+    const unsigned turned = turned_of(args);
     return (table_job){.x = art_in(args, X),
                        .table = art_out(args, table),
                        .values = art_out(args, values),
@@ -75,13 +90,13 @@ static table_job job_of(const art_op_args *args, unsigned table, unsigned values
                        .padding = -1};
 }
 
-/* The engine refuses such batches before anything is computed; this one guards the table. */
-static art_status check_indices(const table_job *job, uint32_t rows, art_error *err) {
-    for (uint64_t i = 0; i < job->n; i++) {
-        ART_FAIL_IF(!art_is_index(job->x[i], rows), err, ART_LABEL,
+art_status art_check_indices(const art_array *x, uint32_t rows, art_error *err) {
+    const float *index = x->data;
+    for (uint64_t i = 0; i < art_count(x); i++) {
+        ART_FAIL_IF(!art_is_index(index[i], rows), err, ART_LABEL,
                     "index %g at place %llu of the batch is out of range: the table has rows 0 to "
                     "%u, indices are their numbers",
-                    (double)job->x[i], (unsigned long long)i, rows - 1);
+                    (double)index[i], (unsigned long long)i, rows - 1);
     }
     return ART_OK;
 }
@@ -101,7 +116,7 @@ static void gather(void *context, unsigned tile, unsigned thread) {
 
 static void scatter(void *context, unsigned tile, unsigned thread) {
     const table_job *job = context;
-    size_t first = (size_t)tile * COLUMNS_OF_TILE, last = first + COLUMNS_OF_TILE;
+    size_t first = (size_t)tile * ART_COLUMNS_OF_TILE, last = first + ART_COLUMNS_OF_TILE;
     last = last < job->columns ? last : job->columns;
     (void)thread;
     for (uint64_t i = 0; i < job->n; i++) {
@@ -120,7 +135,7 @@ static void scatter(void *context, unsigned tile, unsigned thread) {
 art_status art_op_embedding_fwd_run(const art_op_args *args, art_error *err) {
     table_job job = job_of(args, ART_EMBEDDING_FWD_W, ART_EMBEDDING_FWD_Y);
     const art_array *w = &args->operand[ART_EMBEDDING_FWD_W];
-    ART_TRY(check_indices(&job, w->dims[args->attr[ART_EMBEDDING_FWD_A_TURNED].i != 0], err));
+    ART_TRY(art_check_indices(&args->operand[X], w->dims[turned_of(args)], err));
     job.rows_of_tile = art_ceil_div(TILE, job.columns);
     art_pool_run(args->pool, art_tiles(job.n, job.rows_of_tile),
                  2.0 * (double)job.n * (double)job.columns, gather, &job);
@@ -130,10 +145,10 @@ art_status art_op_embedding_fwd_run(const art_op_args *args, art_error *err) {
 art_status art_op_embedding_grad_run(const art_op_args *args, art_error *err) {
     table_job job = job_of(args, ART_EMBEDDING_GRAD_DW, ART_EMBEDDING_GRAD_DY);
     const art_array *dw = &args->operand[ART_EMBEDDING_GRAD_DW];
-    ART_TRY(check_indices(&job, dw->dims[args->attr[ART_EMBEDDING_GRAD_A_TURNED].i != 0], err));
+    ART_TRY(art_check_indices(&args->operand[X], dw->dims[turned_of(args)], err));
     job.padding = args->attr[ART_EMBEDDING_GRAD_A_PADDING].i;
     memset(dw->data, 0, (size_t)art_count(dw) * sizeof(float));
-    art_pool_run(args->pool, art_tiles(job.columns, COLUMNS_OF_TILE),
+    art_pool_run(args->pool, art_tiles(job.columns, ART_COLUMNS_OF_TILE),
                  2.0 * (double)job.n * (double)job.columns, scatter, &job);
     return ART_OK;
 }

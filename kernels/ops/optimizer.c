@@ -3,6 +3,7 @@
 
 #include "core/math.h"
 #include "ops/op_functions.h"
+#include "ops/optimizer.h"
 #include "ops/spans.h"
 
 /* A float array of w's size, not batched. */
@@ -49,10 +50,10 @@ static void sgd(const art_op_args *args, const void *constants, size_t first, si
                        buffer ? buffer + first : NULL, n, constants);
 }
 
-art_status art_op_sgd_step_run(const art_op_args *args, art_error *err) {
+art_vec_sgd art_sgd_constants(const art_op_args *args, unsigned scale) {
     const art_attr *attr = args->attr;
-    art_vec_sgd k = {
-        .scale = scale_of(args, ART_SGD_STEP_SCALE),
+    return (art_vec_sgd){
+        .scale = scale_of(args, scale),
         .lr = (float)(attr[ART_SGD_STEP_A_LR].f * args->learning_rate_scale),
         .weight_decay = (float)attr[ART_SGD_STEP_A_WEIGHT_DECAY].f,
         .momentum = (float)attr[ART_SGD_STEP_A_MOMENTUM].f,
@@ -60,6 +61,10 @@ art_status art_op_sgd_step_run(const art_op_args *args, art_error *err) {
         .first = args->step == 0,
         .nesterov = (int)attr[ART_SGD_STEP_A_NESTEROV].i,
     };
+}
+
+art_status art_op_sgd_step_run(const art_op_args *args, art_error *err) {
+    art_vec_sgd k = art_sgd_constants(args, ART_SGD_STEP_SCALE);
     (void)err;
     art_run_spans(args, art_count(&args->operand[ART_SGD_STEP_W]), 4, sgd, &k);
     return ART_OK;
@@ -202,16 +207,20 @@ static void adagrad(const art_op_args *args, const void *constants, size_t first
                            art_out(args, ART_ADAGRAD_STEP_SUM) + first, n, constants);
 }
 
-art_status art_op_adagrad_step_run(const art_op_args *args, art_error *err) {
+art_vec_adagrad art_adagrad_constants(const art_op_args *args, unsigned scale) {
     const art_attr *attr = args->attr;
     double lr = attr[ART_ADAGRAD_STEP_A_LR].f * args->learning_rate_scale;
     double slower = 1.0 + (double)args->step * attr[ART_ADAGRAD_STEP_A_LR_DECAY].f;
-    art_vec_adagrad k = {
-        .scale = scale_of(args, ART_ADAGRAD_STEP_SCALE),
+    return (art_vec_adagrad){
+        .scale = scale_of(args, scale),
         .weight_decay = (float)attr[ART_ADAGRAD_STEP_A_WEIGHT_DECAY].f,
         .eps = (float)attr[ART_ADAGRAD_STEP_A_EPS].f,
         .rate = (float)(lr / slower),
     };
+}
+
+art_status art_op_adagrad_step_run(const art_op_args *args, art_error *err) {
+    art_vec_adagrad k = art_adagrad_constants(args, ART_ADAGRAD_STEP_SCALE);
     (void)err;
     art_run_spans(args, art_count(&args->operand[ART_ADAGRAD_STEP_W]), 10, adagrad, &k);
     return ART_OK;

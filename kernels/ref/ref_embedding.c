@@ -39,3 +39,26 @@ void art_ref_embedding_grad(const art_op_args *args, double *const *out, double 
         }
     }
 }
+
+/* The same sums, each where its index stands first; what a row holds is 0 elsewhere. */
+void art_ref_embedding_grad_rows(const art_op_args *args, double *const *out, double *const *tol) {
+    const art_array *x = &args->operand[ART_EMBEDDING_GRAD_ROWS_X];
+    const art_array *dy = &args->operand[ART_EMBEDDING_GRAD_ROWS_DY];
+    const float *index = x->data, *values = dy->data;
+    double *rows = out[ART_EMBEDDING_GRAD_ROWS_ROWS], *error = tol[ART_EMBEDDING_GRAD_ROWS_ROWS];
+    uint64_t columns = dy->dims[x->ndim];
+    for (uint64_t i = 0; i < art_count(dy); i++) {
+        rows[i] = error[i] = 0.0;
+    }
+    for (uint64_t i = 0; i < art_count(x) * columns; i++) {
+        uint64_t first = 0;
+        while (index[first] != index[i / columns]) {
+            first++;
+        }
+        if ((int64_t)index[first] != args->attr[ART_EMBEDDING_GRAD_ROWS_A_PADDING].i) {
+            double size = values[i] < 0.0f ? -(double)values[i] : (double)values[i];
+            rows[first * columns + i % columns] += (double)values[i];
+            error[first * columns + i % columns] += (double)art_count(x) * ART_REF_U * size;
+        }
+    }
+}

@@ -186,18 +186,50 @@ void art_ref_rmsprop_step(const art_op_args *args, double *const *out, double *c
     }
 }
 
-void art_ref_adagrad_step(const art_op_args *args, double *const *out, double *const *tol) {
+/* The update of element i of w, in slot 0, along d. */
+static void put_adagrad(const art_op_args *args, unsigned sum_slot, size_t i, inexact d,
+                        double *const *out, double *const *tol) {
     const art_attr *attr = args->attr;
     double slower = 1.0 + (double)args->step * attr[ART_ADAGRAD_STEP_A_LR_DECAY].f;
     inexact rate = rounded(attr[ART_ADAGRAD_STEP_A_LR].f * args->learning_rate_scale / slower);
     inexact eps = rounded(attr[ART_ADAGRAD_STEP_A_EPS].f);
+    inexact sum = plus(exact((double)in(args, sum_slot)[i]), times(d, d));
+    put(sum, &out[sum_slot][i], &tol[sum_slot][i]);
+    inexact step = times(rate, over(d, plus(root(sum), eps)));
+    put(minus(exact((double)in(args, 0)[i]), step), &out[0][i], &tol[0][i]);
+}
+
+void art_ref_adagrad_step(const art_op_args *args, double *const *out, double *const *tol) {
+    double decay = args->attr[ART_ADAGRAD_STEP_A_WEIGHT_DECAY].f;
     for (size_t i = 0; i < art_count(&args->operand[ART_ADAGRAD_STEP_W]); i++) {
-        inexact d =
-            gradient(args, ART_ADAGRAD_STEP_SCALE, attr[ART_ADAGRAD_STEP_A_WEIGHT_DECAY].f, i);
-        inexact sum = plus(exact((double)in(args, ART_ADAGRAD_STEP_SUM)[i]), times(d, d));
-        put(sum, &out[ART_ADAGRAD_STEP_SUM][i], &tol[ART_ADAGRAD_STEP_SUM][i]);
-        inexact step = times(rate, over(d, plus(root(sum), eps)));
-        put(minus(exact((double)in(args, ART_ADAGRAD_STEP_W)[i]), step),
-            &out[ART_ADAGRAD_STEP_W][i], &tol[ART_ADAGRAD_STEP_W][i]);
+        put_adagrad(args, ART_ADAGRAD_STEP_SUM, i, gradient(args, ART_ADAGRAD_STEP_SCALE, decay, i),
+                    out, tol);
+    }
+}
+
+/* Element i of a table's gradient, whose rows stand in slot 1, their indices in slot 2, times the
+ * factor in slot 3. Of the rows of one index all but one are 0. */
+static inexact of_rows(const art_op_args *args, size_t i) {
+    const size_t columns = args->operand[0].dims[1];
+    const float *rows = in(args, 1), *x = in(args, 2), *scale = in(args, 3);
+    double sum = 0.0;
+    for (size_t place = 0; place < art_count(&args->operand[2]); place++) {
+        sum += (size_t)x[place] == i / columns ? (double)rows[place * columns + i % columns] : 0.0;
+    }
+    return times(exact(sum), exact(scale ? (double)*scale : 1.0));
+}
+
+void art_ref_embedding_sgd_step(const art_op_args *args, double *const *out, double *const *tol) {
+    inexact lr = rounded(args->attr[ART_SGD_STEP_A_LR].f * args->learning_rate_scale);
+    for (size_t i = 0; i < art_count(&args->operand[0]); i++) {
+        inexact w = exact((double)in(args, 0)[i]);
+        put(minus(w, times(lr, of_rows(args, i))), &out[0][i], &tol[0][i]);
+    }
+}
+
+void art_ref_embedding_adagrad_step(const art_op_args *args, double *const *out,
+                                    double *const *tol) {
+    for (size_t i = 0; i < art_count(&args->operand[0]); i++) {
+        put_adagrad(args, ART_EMBEDDING_ADAGRAD_STEP_SUM, i, of_rows(args, i), out, tol);
     }
 }

@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
 import armtrain as at
 from armtrain import nn, optim
 from armtrain.dtypes import STACK_BYTES, DType
-from armtrain.ir.ops import OPS, OpCode
+from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Phase, Program, Role, TensorId
 from armtrain.planfile.assemble import assemble
 from armtrain.planfile.check import findings
 from armtrain.planfile.write import encode
 from armtrain.runtime.engine import engine_module
-from tests.plan_edit import get_field, sign, with_field
+from tests.plan_edit import Edit
 from tests.plans import ProgramBuilder
 
 
@@ -54,68 +54,21 @@ def enlarged() -> bytes:
     return planned(net, (2, 4, 4), nn.MSELoss(), optimizer=optim.SGD(lr=0.1), threads=1)
 
 
-@dataclass
-class Edit:
-    """A plan file and changes to it."""
+class Tables(nn.Module):
+    """Two tables that have more rows than a batch has indices."""
 
-    content: bytes
-    names: dict[str, int] = field(init=False)
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = nn.Embedding(20, 4), nn.Embedding(20, 4)
 
-    def __post_init__(self) -> None:
-        """Find the tensors by name."""
-        start = get_field(self.content, "header", 0, "strings_offset")
-        self.names = {}
-        for index in range(get_field(self.content, "header", 0, "tensors_count")):
-            at_byte = start + get_field(self.content, "tensors", index, "name")
-            stop = self.content.index(b"\0", at_byte)
-            self.names[self.content[at_byte:stop].decode()] = index
+    def forward(self, x: Any) -> Any:
+        """Return the product of a row of each."""
+        return self.a(x[:, 0]) * self.b(x[:, 1])
 
-    def get(self, name: str, what: str) -> int:
-        """Return a number of a tensor."""
-        return get_field(self.content, "tensors", self.names[name], what)
 
-    def set(self, name: str, what: str, value: int, element: int = 0) -> None:
-        """Change a number of a tensor."""
-        self.content = with_field(self.content, "tensors", self.names[name], what, value, element)
-
-    def share(self, name: str, other: str) -> None:
-        """Move a tensor into the storage of another one."""
-        for what in ("storage", "offset", "first", "last"):
-            self.set(name, what, self.get(other, what))
-
-    def step(self, op: OpCode, phase: Phase, nth: int = 0) -> int:
-        """Return the nth step of a phase with an operation; -1 is the last."""
-        count = get_field(self.content, "header", 0, "steps_count")
-        kinds = [
-            tuple(get_field(self.content, "steps", i, f) for f in ("op", "phase"))
-            for i in range(count)
-        ]
-        return [i for i, kind in enumerate(kinds) if kind == (op, phase)][nth]
-
-    def first_step(self, phase: Phase) -> int:
-        """Return the first step of a phase."""
-        counts = ("n_train_steps", "n_evaluate_steps", "n_predict_steps")
-        return sum(get_field(self.content, "header", 0, c) for c in counts[:phase])
-
-    def operation(self, step: int, op: OpCode) -> None:
-        """Change the operation of a step."""
-        self.content = with_field(self.content, "steps", step, "op", op)
-
-    def operand(self, step: int, slot: str, name: str) -> None:
-        """Let a step use another tensor."""
-        spec = OPS[OpCode(get_field(self.content, "steps", step, "op"))]
-        index = get_field(self.content, "steps", step, "operands") + spec.operand_index[slot]
-        place = get_field(self.content, "header", 0, "operands_offset") + 4 * index
-        new = struct.pack("<I", self.names[name])
-        self.content = sign(self.content[:place] + new + self.content[place + 4 :])
-
-    def integer(self, step: int, attr: str, value: int) -> None:
-        """Change an attribute of a step."""
-        spec = OPS[OpCode(get_field(self.content, "steps", step, "op"))]
-        index = get_field(self.content, "steps", step, "attrs") + spec.attr_index[attr]
-        place = get_field(self.content, "header", 0, "attrs_offset") + 8 * index
-        new = struct.pack("<q", value)
-        self.content = sign(self.content[:place] + new + self.content[place + 8 :])
+def tables() -> bytes:
+    """Return a plan of two tables."""
+    return planned(Tables(), (2,), nn.MSELoss(), optimizer=optim.Adagrad(lr=0.1), threads=1)
 
 
 CASES: dict[str, tuple[Callable[[], bytes], Callable[[Edit], None], str, str]] = {}
@@ -310,6 +263,24 @@ def statistics_that_are_a_parameter(e: Edit) -> None:
 @case(images, "gamma '1.running_var' has role BUFFER, needs WEIGHT", "'1.running_var', has role 2")
 def parameter_that_is_a_statistic(e: Edit) -> None:
     e.operand(e.step(OpCode.BATCHNORM2D_EVAL, Phase.EVALUATE), "gamma", "1.running_var")
+
+
+# Rows of tables that a batch does not name would change, or have the gradient of others.
+
+
+@case(tables, "weight_decay above 0 or eps 0 changes", "has weight_decay 0 and eps 0; all rows ")
+def eps_without_which_all_rows_change(e: Edit) -> None:
+    e.integer(e.step(OpCode.EMBEDDING_ADAGRAD_STEP, Phase.TRAIN), "eps", 0)
+
+
+@case(tables, "no earlier step has made 'b.weight.grad' for the indices 'reshape.out'")
+def rows_of_other_indices(e: Edit) -> None:
+    e.operand(e.step(OpCode.EMBEDDING_ADAGRAD_STEP, Phase.TRAIN), "x", "reshape.out")
+
+
+@case(tables, "rows 'b.weight.grad' has role DERIVATIVE, needs GRADIENT", "'b.weight.grad', has ")
+def rows_that_are_no_gradient(e: Edit) -> None:
+    e.set("b.weight.grad", "role", Role.DERIVATIVE)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -16,7 +16,7 @@ from tests.ops.case import CLASSES, Case
 
 __all__ = ["EMBEDDINGS"]
 
-_ROWS = CLASSES
+_ROWS, _MANY_ROWS = CLASSES, 16
 
 
 def indices(normal: Any) -> Any:
@@ -44,6 +44,27 @@ class Ratings(nn.Module):
         """Return predictions."""
         parts = [self.user(x[:, 0]), self.item(x[:, 1:2]).squeeze(1), x[:, 2:]]
         return self.last(cat(parts, 1).tanh())
+
+
+def few_of_many(normal: Any) -> Any:
+    """Return numbers of a larger table's rows: no more than 5 of them, so that some come twice."""
+    return 3.0 * indices(normal) + 1.0
+
+
+class Large(nn.Module):
+    """Two tables with more rows than a batch has indices; a part of one's rows is added, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.word = nn.Embedding(_MANY_ROWS, 3)
+        self.user = nn.Embedding(_MANY_ROWS, 20)
+        self.last = nn.Linear(26, CLASSES)
+
+    def forward(self, x: Any) -> Any:
+        """Return logits."""
+        words = self.word(x[:, 1:])
+        parts = [self.user(x[:, 0]), words.tanh().flatten(1)]
+        return self.last(cat(parts, 1)) + words[:, 0, :1]
 
 
 class Tied(nn.Module):
@@ -94,6 +115,14 @@ EMBEDDINGS = {
     ),
     "embedding_tied": Case(
         Tied, (3,), inputs=indices, optimizer=lambda: optim.Adam(lr=0.01), clip_norm=0.1
+    ),
+    "embedding_rows": Case(Large, (3,), inputs=few_of_many, clip_norm=0.1),
+    "embedding_rows_adagrad": Case(
+        Large,
+        (3,),
+        inputs=few_of_many,
+        optimizer=lambda: optim.Adagrad(lr=0.1, lr_decay=0.1),
+        clip_value=0.02,
     ),
     "embedding_permuted": Case(Permuted, (2, 5), inputs=indices),
 }

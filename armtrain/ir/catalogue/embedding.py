@@ -24,4 +24,25 @@ ROWS: tuple[Row, ...] = (
         "",
         "dw[v] = sum of dy where x = v, in order of x; 0 for v = padding",
     ),
+    (
+        OpCode.EMBEDDING_GRAD_ROWS,
+        "x:R dy:R rows:W ws:S",
+        "padding:label",
+        "rows=dy",
+        "the same sums, each in the row of the first x = v; all other rows are 0",
+    ),
+    (
+        OpCode.EMBEDDING_SGD_STEP,
+        "w:RW rows:R x:R scale:R?",
+        "lr:rate momentum:rate dampening:real weight_decay:rate nesterov:flag",
+        "",
+        "SGD_STEP of the rows w[x[..]] alone; momentum and weight_decay are 0",
+    ),
+    (
+        OpCode.EMBEDDING_ADAGRAD_STEP,
+        "w:RW rows:R x:R scale:R? sum:RW",
+        "lr:rate lr_decay:rate weight_decay:rate eps:rate",
+        "",
+        "ADAGRAD_STEP of the rows w[x[..]] alone; weight_decay is 0, eps is not",
+    ),
 )

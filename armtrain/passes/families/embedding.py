@@ -37,15 +37,17 @@ def _embedding(fwd: Forward, node: Node, attrs: EmbeddingAttrs) -> list[Step]:
 
 def _embedding_gradient(back: Backward, node: Node, attrs: EmbeddingAttrs) -> None:
     """Add up what belongs to each row; indices have no gradient."""
-    dw = back.param_gradient(node, "weight")
-    if dw is not None:
-        padding = NO_LABEL if attrs.padding is None else attrs.padding
-        values = {"turned": _table(back.fwd, node)[1], "padding": padding}
-        slots = {"x": back.fwd.source(node), "dy": back.gradient(node), "dw": dw}
-        place = back.place(node, "CG")
-        step = back.fwd.emitter.step(OpCode.EMBEDDING_GRAD, place, values, **slots)
-        back.group.gradient.append(step)
-        back.finish_params(node)
+    if not back.trains(node, "weight"):
+        return
+    padding = NO_LABEL if attrs.padding is None else attrs.padding
+    values = {"turned": _table(back.fwd, node)[1], "padding": padding}
+    slots: dict[str, TensorId | None] = {"x": back.fwd.source(node), "dy": back.gradient(node)}
+    op, rows = OpCode.EMBEDDING_GRAD_ROWS, back.rows_gradient(node, "weight", back.fwd.source(node))
+    if rows is None:
+        op, slots["dw"] = OpCode.EMBEDDING_GRAD, back.param_gradient(node, "weight")
+    step = back.fwd.emitter.step(op, back.place(node, "CG"), values, rows=rows, **slots)
+    back.group.gradient.append(step)
+    back.finish_params(node)
 
 
 FORWARD: dict[NodeKind, ForwardRule] = {NodeKind.EMBEDDING: _embedding}

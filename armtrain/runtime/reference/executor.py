@@ -22,6 +22,7 @@ from armtrain.ir.program import (
 from armtrain.planfile.data import PlanData
 from armtrain.runtime.reference.arena import Array, CellArena
 from armtrain.runtime.reference.call import Call
+from armtrain.runtime.reference.embedding import whole_table
 from armtrain.runtime.reference.layout import dims_of, planned_count, to_arena, to_user
 from armtrain.runtime.reference.random import normal, stream_of_name, uniform
 from armtrain.runtime.reference.table import FUNCTIONS
@@ -32,6 +33,7 @@ _UPDATES = frozenset(
     {
         *(OpCode.SGD_STEP, OpCode.ADAM_STEP, OpCode.ADAMW_STEP),
         *(OpCode.RMSPROP_STEP, OpCode.ADAGRAD_STEP),
+        *(OpCode.EMBEDDING_SGD_STEP, OpCode.EMBEDDING_ADAGRAD_STEP),
     }
 )
 
@@ -198,7 +200,8 @@ class ReferenceExecutor:
         values = {o.name: self._load(o.tensor, n) for o in operands if o.access & Access.READ}
         if step.op in _UPDATES:
             weight = next(o.tensor for o in operands if o.name == "w")
-            self.gradients[weight.name] = to_user(weight, values["g"], 0)
+            gradient = values["g"] if "g" in values else whole_table(values)
+            self.gradients[weight.name] = to_user(weight, gradient, 0)
         slots = spec_of(step.op).slots(len(step.attrs))
         attrs = {a.name: v for a, v in zip(slots, step.attrs, strict=True)}
         call = Call(

@@ -61,6 +61,12 @@ def image(draw: Random) -> dict[str, tuple[int, ...]]:
     return {"x": x, "dx": x, "y": x, "dy": x} | dict.fromkeys(vectors, (c,))
 
 
+def indices(draw: Random) -> dict[str, tuple[int, ...]]:
+    x = tuple(size(draw, 40) for _ in range(draw.randint(1, 5)))
+    rows = (*x, size(draw, 64))
+    return {"x": x, "dy": rows, "rows": rows}
+
+
 CASES: dict[OpCode, Callable[[Random], dict[str, tuple[int, ...]]]] = {
     OpCode.LINEAR_FWD: linear,
     OpCode.LINEAR_GRAD_W: linear,
@@ -74,6 +80,7 @@ CASES: dict[OpCode, Callable[[Random], dict[str, tuple[int, ...]]]] = {
     OpCode.BATCHNORM2D_FWD: image,
     OpCode.BATCHNORM2D_GRAD: image,
     OpCode.BATCHNORM2D_EVAL_GRAD: image,
+    OpCode.EMBEDDING_GRAD_ROWS: indices,
 }
 
 

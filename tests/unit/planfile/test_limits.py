@@ -96,6 +96,7 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         a_plan(),
         *(make_plan(case) for case in (*MOVEMENT.values(), *ARITHMETIC.values())),
         make_plan(SAMPLE_NORMS["layernorm"]),
+        *(make_plan(case) for name, case in EMBEDDINGS.items() if "rows" in name),
         make_plan(EMBEDDINGS["embedding"]),
         *(make_plan(IMAGES[n]) for n in ("conv_transpose", "nearest_scale", "bilinear_smaller")),
         *(make_plan(case) for case in (ATTENTION["attention"], PLACES["places_weighted"])),
