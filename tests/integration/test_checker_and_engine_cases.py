@@ -273,6 +273,11 @@ def eps_without_which_all_rows_change(e: Edit) -> None:
     e.integer(e.step(OpCode.EMBEDDING_ADAGRAD_STEP, Phase.TRAIN), "eps", 0)
 
 
+@case(tables, "w 'a.weight/sum' has role STATE, needs WEIGHT", "'a.weight/sum', has role 3")
+def table_that_is_a_state(e: Edit) -> None:
+    e.operand(e.step(OpCode.EMBEDDING_FWD, Phase.EVALUATE), "w", "a.weight/sum")
+
+
 @case(tables, "no earlier step has made 'b.weight.grad' for the indices 'reshape.out'")
 def rows_of_other_indices(e: Edit) -> None:
     e.operand(e.step(OpCode.EMBEDDING_ADAGRAD_STEP, Phase.TRAIN), "x", "reshape.out")
