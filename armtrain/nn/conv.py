@@ -24,7 +24,7 @@ from armtrain.nn.parameter import Parameter, uniform_fan_in
 from armtrain.nn.tensor import Tensor
 from armtrain.values import truth
 
-__all__ = ["Conv1d", "Conv2d", "conv_rules"]
+__all__ = ["Conv1d", "Conv2d", "GroupedKernels", "conv_rules"]
 
 
 def conv_rules(sizes: Callable[..., object]) -> dict[str, Rule]:
@@ -40,16 +40,41 @@ def conv_rules(sizes: Callable[..., object]) -> dict[str, Rule]:
     }
 
 
-class _Conv(Module):
-    """What convolutions over one side and over two have in common."""
+class GroupedKernels(Module):
+    """What convolutions have in common, transposed or not: kernels between channels in groups."""
 
     in_channels: int
     out_channels: int
     kernel_size: tuple[int, ...]
+    groups: int
+    _transposed: ClassVar[bool] = False
+
+    def _make_parameters(self, bias: object) -> None:
+        """Make the weight and, if it is wanted, the bias."""
+        shape = self._weight_shape()
+        init = uniform_fan_in(prod(shape[1:]))
+        has_bias = truth(f"{type(self).__name__}: bias", bias)
+        self.weight = Parameter(shape, init)
+        self.bias = Parameter((self.out_channels,), init) if has_bias else None
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        """Return the weight's shape; refuse groups that do not divide the channels."""
+        if self.in_channels % self.groups or self.out_channels % self.groups:
+            raise ArgumentError(
+                f"{type(self).__name__}: groups={self.groups} must divide "
+                f"in_channels={self.in_channels} and out_channels={self.out_channels}"
+            )
+        channels = (self.out_channels, self.in_channels)
+        first, second = channels[::-1] if self._transposed else channels
+        return (first, second // self.groups, *self.kernel_size)
+
+
+class _Conv(GroupedKernels):
+    """What convolutions over one side and over two have in common."""
+
     stride: tuple[int, ...]
     padding: tuple[int, ...] | str
     dilation: tuple[int, ...]
-    groups: int
     _sizes: ClassVar[Callable[..., Any]]
 
     def __init__(
@@ -69,20 +94,7 @@ class _Conv(Module):
         self._set(stride=stride, dilation=dilation, padding=padding)
         self._zeros()
         self._set(groups=groups, padding_mode=padding_mode)
-        shape = self._weight_shape()
-        init = uniform_fan_in(prod(shape[1:]))
-        has_bias = truth(f"{type(self).__name__}: bias", bias)
-        self.weight = Parameter(shape, init)
-        self.bias = Parameter((self.out_channels,), init) if has_bias else None
-
-    def _weight_shape(self) -> tuple[int, ...]:
-        """Return the weight's shape; refuse groups that do not divide the channels."""
-        if self.in_channels % self.groups or self.out_channels % self.groups:
-            raise ArgumentError(
-                f"{type(self).__name__}: groups={self.groups} must divide "
-                f"in_channels={self.in_channels} and out_channels={self.out_channels}"
-            )
-        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+        self._make_parameters(bias)
 
     def _settled(self, name: str, value: object) -> object:
         """Return an attribute's value as the layer keeps it."""

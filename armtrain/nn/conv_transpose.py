@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from math import prod
 from typing import ClassVar
 
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import ConvTranspose2dAttrs
 from armtrain.nn.arguments import Rule, as_pair, pair, refuse_unlike, single
-from armtrain.nn.conv import conv_rules
-from armtrain.nn.module import Module
-from armtrain.nn.parameter import Parameter, uniform_fan_in
+from armtrain.nn.conv import GroupedKernels, conv_rules
 from armtrain.nn.tensor import Tensor
-from armtrain.values import truth
 
 __all__ = ["ConvTranspose1d", "ConvTranspose2d"]
 
@@ -25,17 +21,14 @@ def _rules(sizes: Callable[..., object]) -> dict[str, Rule]:
     return {**conv_rules(sizes), **zeros}
 
 
-class _ConvTranspose(Module):
+class _ConvTranspose(GroupedKernels):
     """What transposed convolutions over one side and over two have in common."""
 
-    in_channels: int
-    out_channels: int
-    kernel_size: tuple[int, ...]
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     output_padding: tuple[int, ...]
     dilation: tuple[int, ...]
-    groups: int
+    _transposed: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -55,20 +48,7 @@ class _ConvTranspose(Module):
         self._set(stride=stride, dilation=dilation, padding=padding)
         self._set(output_padding=output_padding, groups=groups, padding_mode=padding_mode)
         self._check_output_padding()
-        shape = self._weight_shape()
-        init = uniform_fan_in(prod(shape[1:]))
-        has_bias = truth(f"{type(self).__name__}: bias", bias)
-        self.weight = Parameter(shape, init)
-        self.bias = Parameter((self.out_channels,), init) if has_bias else None
-
-    def _weight_shape(self) -> tuple[int, ...]:
-        """Return the weight's shape; refuse groups that do not divide the channels."""
-        if self.in_channels % self.groups or self.out_channels % self.groups:
-            raise ArgumentError(
-                f"{type(self).__name__}: groups={self.groups} must divide "
-                f"in_channels={self.in_channels} and out_channels={self.out_channels}"
-            )
-        return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
+        self._make_parameters(bias)
 
     def _check_output_padding(self) -> None:
         """Refuse more rows or columns than the convolution's stride can leave out."""
