@@ -79,6 +79,9 @@ class Engine:
     def evaluate_step(self, x: _Array, target: _Array, n: int) -> tuple[float, int]:
         """Return the mean loss of n samples and how many were predicted right."""
 
+    def counted(self) -> float:
+        """Return what the mean loss of the last step was divided by, 0 if nothing counted."""
+
     def predict_step(self, x: _Array, n: int, out: _Array) -> None:
         """Write the predictions for n samples into `out`."""
 

@@ -211,7 +211,7 @@ def watch_options(given: WatchArguments, schedules: tuple[LRScheduler, ...]) -> 
     if keep is not None:
         keep = path_of("keep_best", keep)
         check_target(keep)
-    return WatchOptions(quantity, patience or 0, keep, plateau, given.labels)
+    return WatchOptions(quantity, patience or 0, keep, plateau)
 
 
 def _every(steps: Any) -> int | None:

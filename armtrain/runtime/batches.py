@@ -80,7 +80,7 @@ class Buffers:
         return n
 
     def counted(self, n: int, ignored: int | None) -> int:
-        """Return how many of the first `n` targets are not the ignored label, if there is one."""
+        """Return how many of the first `n` labels are not the ignored one, if there is one."""
         return n if ignored is None else n - int((self.target[:n] == ignored).sum())
 
     def batch_number(self, position: int) -> int:
@@ -165,11 +165,12 @@ def evaluate_source(
 ) -> Evaluation | None:
     """Return mean loss and accuracy over all samples; None when `stop()` became true.
 
-    Samples whose label the loss ignores count for neither; where none counts, the loss is 0. With
-    metrics every batch is predicted too, outputs of `shape` for one sample: the loss may have
-    overwritten those of the evaluation.
+    Each batch's loss counts with what its mean was divided by, so that the mean is that of all
+    samples in one batch. Labels that the loss ignores count for neither; where none counts, the
+    loss is 0. With metrics every batch is predicted too, outputs of `shape` for one sample: the
+    loss may have overwritten those of the evaluation.
     """
-    loss_sum, correct, counted = 0.0, 0, 0
+    loss_sum, counted, correct, labelled = 0.0, 0.0, 0, 0
     ignored = engine.info()["ignored_label"] if labels else None
     out = np.zeros((buffers.batch_size if metrics else 0, *shape), np.float32)
     for first in range(0, source.count, buffers.batch_size):
@@ -178,23 +179,24 @@ def evaluate_source(
             x, target, rows = buffers.x[:n], buffers.target[:n], buffers.rows[:n]
             try:
                 loss, right = engine.evaluate_step(x, target, n)
+                counts = engine.counted()
                 if metrics:
                     engine.predict_step(x, n, out[:n])
             except NonFiniteError as error:
                 where = f"batch {buffers.batch_number(first)} of the evaluation"
                 raise with_row(error, source, rows, {"x": x, "y": target}, where) from error
-            taking_part = buffers.counted(n, ignored)
+            labelled += buffers.counted(n, ignored)
             for metric in metrics.values():
                 metric.add(out[:n], target)
-        loss_sum += loss * taking_part
-        counted += taking_part
+        loss_sum += loss * counts
+        counted += counts
         correct += right
         if stop():
             return None
-    accuracy = correct / counted if labels and counted else None
+    accuracy = correct / labelled if labels and labelled else None
     loss = loss_sum / counted if counted else 0.0
     figures = {name: metric.value() for name, metric in metrics.items()}
-    return Evaluation(loss, accuracy, source.count, correct, figures)
+    return Evaluation(loss, accuracy, source.count, correct, figures, counted)
 
 
 def predict_source(

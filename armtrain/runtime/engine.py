@@ -51,10 +51,10 @@ class RunState:
         Complete epochs.
     position : int
         Samples of the current epoch already trained.
-    loss_samples : int
-        Samples in `loss_sum`.
+    loss_counted : float
+        What the current epoch's losses were divided by, in sum (`Engine.counted`).
     loss_sum : float
-        Sum over the current epoch's samples of their losses.
+        Sum of these losses, each times what it was divided by.
     learning_rate_scale : float
     n_train : int
         Samples of the training data, 0 if unknown.
@@ -64,7 +64,7 @@ class RunState:
     step: int
     epoch: int
     position: int
-    loss_samples: int
+    loss_counted: float
     loss_sum: float
     learning_rate_scale: float
     n_train: int

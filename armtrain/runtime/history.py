@@ -20,8 +20,8 @@ class EpochRecord:
     kernel_level : str
         Kernels that ran, for example 'vec_avx2'.
     train_loss : float
-        Mean over the samples of the epoch that the loss does not ignore, 0 without any; each loss
-        taken before its step.
+        Mean over what counts in the epoch (see `Evaluation`), 0 without any; each loss taken
+        before its step.
     val_loss, val_accuracy : float or None
         On the validation data after the epoch; the accuracy (0 to 1) for labels only.
     seconds : float
@@ -65,13 +65,18 @@ class Evaluation:
     Attributes
     ----------
     loss : float
-        Mean over samples that the loss does not ignore, 0 without any.
+        Mean over what counts: samples, or places with a label each, that the loss does not
+        ignore, each with the weight of its class; the same in batches of any size. 0 without any.
     accuracy : float or None
-        Share of them whose largest output is the label; None without labels.
+        Share of samples, of those that the loss does not ignore, whose largest output is the
+        label; None without any, or without labels.
     samples, correct : int
     metrics : dict
         What `evaluate(metrics=...)` asked for, by name: numbers, and for 'confusion' rows of
         counts, one row for each label and one column for each predicted class.
+    counted : float
+        What `loss` was divided by: samples, or labels that count or the weights of their classes,
+        in sum. The mean of several evaluations is that of their losses with these weights.
     """
 
     loss: float
@@ -79,6 +84,7 @@ class Evaluation:
     samples: int
     correct: int
     metrics: dict[str, Any] = field(default_factory=dict)
+    counted: float = 0.0
 
 
 _HEADING = f"{'epoch':>5}  {'train loss':>10}  {'val loss':>10}  {'accuracy':>9}  {'seconds':>8}"

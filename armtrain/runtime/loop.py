@@ -3,7 +3,7 @@
 `armtrain-run` (kernels/run) runs the same loop. Epoch e trains the samples
 shuffle(seed, e, count, 0), shuffle(seed, e, count, 1), ... in batches of the planned size; the
 last one may be smaller. An epoch's loss is the sum over its batches, in order and in double
-precision, of loss times samples that count, divided by all of those.
+precision, of loss times what counts (`Engine.counted`), divided by the sum of that.
 """
 
 from __future__ import annotations
@@ -91,8 +91,8 @@ class TrainingLoop:
         self._seconds = 0.0
         self._trained = 0
         self._held = -1
-        self._ignored = int(info["ignored_label"]) if labels else None
-        self._skipped = False
+        self._ignored = int(info["ignored_label"])
+        self._skipped = self._measured = False
         self._save_weights = save
         self._watch = Watch(engine, None, progress, save)
 
@@ -125,7 +125,7 @@ class TrainingLoop:
                         self._stop(state, options)
                         break
                     records.append(record)
-                    watch.take(record)
+                    watch.take(record, self._measured)
                     if log is not None:
                         log.write(record)
                     self._progress.end(target, record)
@@ -171,7 +171,7 @@ class TrainingLoop:
         data = data_crc32(train, self._buffers) if kept else 0
         compare_given(engine, options.schedule, data, resumed, self._progress)
         if state.n_train != count:
-            state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
+            state.position, state.loss_counted, state.loss_sum = 0, 0.0, 0.0
             state.n_train = count
             state.put(engine)
         return options.epochs if options.resume else state.epoch + options.epochs
@@ -209,9 +209,10 @@ class TrainingLoop:
             )
             if result is None:
                 return None
+        self._measured = result is not None and result.counted > 0.0
         record = self._record(state, result)
         state.epoch += 1
-        state.position, state.loss_samples, state.loss_sum = 0, 0, 0.0
+        state.position, state.loss_counted, state.loss_sum = 0, 0.0, 0.0
         state.put(self._engine)
         return record
 
@@ -250,11 +251,11 @@ class TrainingLoop:
                 )
                 arrays = {"x": buffers.x[:n], "y": buffers.target[:n]}
                 raise with_row(error, train, rows, arrays, where) from error
-            counted = buffers.counted(n, self._ignored)
+            counted = self._engine.counted()
         if not counted:
             self._tell_skipped(state, n)
         state.loss_sum += loss * counted
-        state.loss_samples += counted
+        state.loss_counted += counted
         state.position += n
         self._trained += n
         self._seconds += monotonic() - began
@@ -264,12 +265,12 @@ class TrainingLoop:
             callbacks.call("on_step_end", step, loss=loss, samples=n)
 
     def _tell_skipped(self, state: RunState, n: int) -> None:
-        """Say once that a batch of which no sample counts makes no step."""
+        """Say once that a batch of which nothing counts makes no step."""
         if not self._skipped:
             self._progress.note(
                 f"note: all {n} samples of batch {self._buffers.batch_number(state.position)} of "
-                f"epoch {state.epoch + 1} have the ignored label {self._ignored}: no step is made "
-                "for such a batch (told once)"
+                f"epoch {state.epoch + 1} have only the ignored label {self._ignored}: no step is "
+                "made for such a batch (told once)"
             )
         self._skipped = True
 
@@ -278,7 +279,7 @@ class TrainingLoop:
         return EpochRecord(
             epoch=state.epoch + 1,
             kernel_level=self._level,
-            train_loss=state.loss_sum / state.loss_samples if state.loss_samples else 0.0,
+            train_loss=state.loss_sum / state.loss_counted if state.loss_counted else 0.0,
             val_loss=result.loss if result else None,
             val_accuracy=result.accuracy if result else None,
             seconds=self._seconds,

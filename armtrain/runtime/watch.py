@@ -40,22 +40,17 @@ class WatchOptions:
         File for the weights of the best epoch.
     plateau : LRScheduler, optional
         The schedule that follows the values.
-    labels : bool
-        Targets are labels, of which validation data may have none that counts.
     """
 
     quantity: str
     patience: int = 0
     keep_best: str | None = None
     plateau: LRScheduler | None = None
-    labels: bool = False
 
-    def value(self, record: EpochRecord) -> float | None:
-        """Return what an epoch measured, None for nothing: all labels are the ignored one."""
-        if self.quantity.startswith("val_") and self.labels and record.val_accuracy is None:
-            return None
+    def value(self, record: EpochRecord, measured: bool) -> float | None:
+        """Return what is watched of an epoch, None for nothing."""
         value: float | None = getattr(record, self.quantity)
-        return value
+        return value if measured or not self.quantity.startswith("val_") else None
 
 
 class Watch:
@@ -95,10 +90,17 @@ class Watch:
         """Factor of the learning rates that follows the values."""
         return 1.0 if self._options is None else float(self._engine.get_monitor()["plateau_scale"])
 
-    def take(self, record: EpochRecord) -> None:
-        """Compare a complete epoch's value; keep its weights if it is the best."""
+    def take(self, record: EpochRecord, measured: bool) -> None:
+        """Compare a complete epoch's value; keep its weights if it is the best.
+
+        Parameters
+        ----------
+        record : EpochRecord
+        measured : bool
+            Something of the validation data counted: not all labels are the ignored one.
+        """
         options = self._options
-        value = None if options is None else options.value(record)
+        value = None if options is None else options.value(record, measured)
         if options is None or value is None:
             return
         memory, better = engine_module().monitor_epoch(

@@ -152,6 +152,12 @@ cdef class Engine:
         self._leave(status, &err)
         return loss, correct
 
+    def counted(self):
+        self.enter()
+        divisor = art_engine_counted(self.engine)
+        self.turn.release()
+        return divisor
+
     def predict_step(self, x, n, out):
         cdef art_error err
         cdef int status

@@ -27,7 +27,7 @@ cdef extern from "armtrain.h" nogil:
         uint64_t step
         uint64_t epoch
         uint64_t position
-        uint64_t loss_samples
+        double loss_counted
         double loss_sum
         double learning_rate_scale
         uint64_t n_train
@@ -60,6 +60,7 @@ cdef extern from "armtrain.h" nogil:
     art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
                                         uint32_t n, double *loss, uint64_t *correct,
                                         art_error *err)
+    double art_engine_counted(const art_engine *engine)
     art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n, float *out,
                                        art_error *err)
     void art_engine_get_state(const art_engine *engine, art_run_state *state)

@@ -132,6 +132,11 @@ art_status art_ckpt_read_header(const art_file *file, art_ckpt_header *header, a
                 err, ART_FILE_FORMAT, "it has format version %u.%u, this armtrain reads %d.%d",
                 header->version_major, header->version_minor, ART_CKPT_VERSION_MAJOR,
                 ART_CKPT_VERSION_MINOR);
+    if (header->version_minor < 2) { /* which counted samples, and in whole numbers */
+        uint64_t samples;
+        memcpy(&samples, &header->state.loss_counted, sizeof samples);
+        header->state.loss_counted = (double)samples;
+    }
     size_t needed = header->version_minor == 0 ? ART_CKPT_HEADER_1_0 : sizeof *header;
     ART_FAIL_IF(header->file_bytes != file->bytes || header->header_bytes != needed ||
                     file->bytes < needed,

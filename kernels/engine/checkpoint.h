@@ -12,7 +12,7 @@
 
 #define ART_CKPT_MAGIC "ARTCKPT\n"
 #define ART_CKPT_VERSION_MAJOR 1
-#define ART_CKPT_VERSION_MINOR 1
+#define ART_CKPT_VERSION_MINOR 2
 #define ART_CKPT_HEADER_1_0 168 /* bytes of the header of version 1.0, without `monitor` */
 #define ART_CKPT_CRC_START 28
 #define ART_CKPT_KEEP 2 /* files kept when the caller does not say */
@@ -52,6 +52,7 @@ _Static_assert(sizeof(art_run_state) == 64, "run state");
 _Static_assert(offsetof(art_ckpt_header, crc32) == 24, "crc32");
 _Static_assert(offsetof(art_ckpt_header, n_tensors) == ART_CKPT_CRC_START, "first checked byte");
 _Static_assert(offsetof(art_ckpt_header, state) == 64, "state");
+_Static_assert(offsetof(art_ckpt_header, state.loss_counted) == 96, "what counted");
 _Static_assert(offsetof(art_ckpt_header, kernel_level) == 128, "kernel level");
 _Static_assert(offsetof(art_ckpt_header, directory_bytes) == 152, "directory bytes");
 _Static_assert(offsetof(art_ckpt_header, update_crc32) == 160, "update crc32");

@@ -2,6 +2,7 @@
  * its directory compared with the plan, then its tensors go into the arena. */
 #include "engine/checkpoint.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -120,9 +121,10 @@ static art_status verify_state(const art_run_state *s, uint64_t named, art_error
     ART_FAIL_IF(s->step != named, err, ART_FILE_FORMAT,
                 "its step is %llu, its name says %llu: rename it", (unsigned long long)s->step,
                 (unsigned long long)named);
-    ART_FAIL_IF(s->loss_samples > s->position, err, ART_FILE_FORMAT,
-                "its loss_samples is %llu, its position %llu: both count the epoch's samples",
-                (unsigned long long)s->loss_samples, (unsigned long long)s->position);
+    ART_FAIL_IF(!(s->loss_counted >= 0.0 && s->loss_counted <= (s->position ? DBL_MAX : 0.0)), err,
+                ART_FILE_FORMAT,
+                "its loss_counted is %g at position %llu: from 0 on is possible, 0 at 0",
+                s->loss_counted, (unsigned long long)s->position);
     double most = ART_CKPT_MOST_SCALE;
     ART_FAIL_IF(!(s->learning_rate_scale >= 0.0 && s->learning_rate_scale <= most), err,
                 ART_FILE_FORMAT, "its learning_rate_scale is %g, 0 to %g is possible",

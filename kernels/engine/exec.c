@@ -36,6 +36,7 @@ art_status art_engine_execute(art_engine *engine, uint32_t first, uint32_t last,
     args->seed = engine->state.seed;
     args->step = engine->state.step;
     args->learning_rate_scale = engine->state.learning_rate_scale;
+    args->counted = &engine->counted;
     for (uint32_t step = first; step < last; step++) {
         if (engine->poison) {
             art_arena_poison(engine, step);

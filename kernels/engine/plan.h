@@ -59,7 +59,7 @@ typedef struct art_phase_io {
     uint32_t correct;
     uint32_t output;
     uint32_t loss_step; /* last when there is none */
-    int64_t ignored;    /* samples with this label do not count; ART_NO_LABEL for none */
+    int64_t ignored;    /* samples or places with this label do not count; ART_NO_LABEL: none */
 } art_phase_io;
 
 /* Bytes before the records: magic, versions, sizes and sections. `header` is filled from bytes

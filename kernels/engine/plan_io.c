@@ -21,18 +21,17 @@ typedef struct loss_op {
     LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, -1), LOSS_STEP(NAME##_EVAL, EVALUATE, Y, -1, -1)
 
 /* Both steps of a loss of labels, some of which may be ignored. */
-#define LABEL_LOSS(NAME)                                                                           \
+#define LABEL_LOSS(NAME, correct)                                                                  \
     LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, ART_##NAME##_GRAD_A_IGNORE_INDEX),                        \
-        LOSS_STEP(NAME##_EVAL, EVALUATE, Y, ART_##NAME##_EVAL_CORRECT,                             \
-                  ART_##NAME##_EVAL_A_IGNORE_INDEX)
+        LOSS_STEP(NAME##_EVAL, EVALUATE, Y, correct, ART_##NAME##_EVAL_A_IGNORE_INDEX)
 
 static const loss_op loss_ops[] = {
     LOSS_STEP(CROSS_ENTROPY_GRAD, TRAIN, LOGITS, -1, -1),
     LOSS_STEP(CROSS_ENTROPY_EVAL, EVALUATE, LOGITS, ART_CROSS_ENTROPY_EVAL_CORRECT, -1),
-    LABEL_LOSS(WEIGHTED_CROSS_ENTROPY),
-    LABEL_LOSS(NLL),
+    LABEL_LOSS(WEIGHTED_CROSS_ENTROPY, ART_WEIGHTED_CROSS_ENTROPY_EVAL_CORRECT),
+    LABEL_LOSS(NLL, ART_NLL_EVAL_CORRECT),
+    LABEL_LOSS(PLACES_CROSS_ENTROPY, -1),
     ELEMENT_LOSS(SOFT_CROSS_ENTROPY),
-    ELEMENT_LOSS(PLACES_CROSS_ENTROPY),
     ELEMENT_LOSS(MSE),
     ELEMENT_LOSS(HUBER),
     ELEMENT_LOSS(KL_DIV),

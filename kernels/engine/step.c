@@ -59,17 +59,19 @@ static art_status put_labels(art_engine *engine, const art_phase_io *io, const i
     return ART_OK;
 }
 
-/* A batch of samples that do not count has no mean loss: nothing is computed or changed. */
-static bool counts_for_nothing(const art_phase_io *io, const art_engine *engine,
-                               const int32_t *labels, uint32_t n) {
-    if (art_engine_tensor(engine, io->target)->dtype != ART_DTYPE_I32) {
-        return false;
-    }
-    uint32_t i = 0;
-    while (i < n && labels[i] == (int32_t)io->ignored) {
+/* A batch of samples or places that do not count has no mean loss: nothing is computed or changed.
+ * Labels of places are floats, in the user's order or the arena's. */
+static bool counts_for_nothing(const art_phase_io *io, const art_engine *engine, const void *target,
+                               uint32_t n) {
+    const int32_t *labels = target;
+    const float *places = target;
+    const bool integers = art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32;
+    uint64_t i = 0, count = io->ignored == ART_NO_LABEL ? 0 : per_sample(engine, io->target) * n;
+    while (i < count &&
+           (integers ? labels[i] == (int32_t)io->ignored : places[i] == (float)io->ignored)) {
         i++;
     }
-    return i == n;
+    return count > 0 && i == count;
 }
 
 static art_status put_batch(art_engine *engine, unsigned phase, const float *x, const void *target,
@@ -88,6 +90,17 @@ static art_status put_batch(art_engine *engine, unsigned phase, const float *x, 
         return put_labels(engine, io, target, n, err);
     }
     return put_floats(engine, io->target, target, n, err);
+}
+
+/* Put a batch into a phase; *skip when nothing of it counts. */
+static art_status begin_batch(art_engine *engine, unsigned phase, const float *x,
+                              const void *target, uint32_t n, double *loss, bool *skip,
+                              art_error *err) {
+    ART_TRY(put_batch(engine, phase, x, target, n, err));
+    *skip = counts_for_nothing(&engine->io[phase], engine, target, n);
+    engine->counted = *skip ? 0.0 : n;
+    *loss = 0.0;
+    return ART_OK;
 }
 
 /* The first operand, in order of execution, that is not finite: what it is computed from is. Only
@@ -165,9 +178,9 @@ static art_status check_norms(const art_engine *engine, const art_phase_io *io, 
 art_status art_engine_train_step(art_engine *engine, const float *x, const void *target, uint32_t n,
                                  double *loss, art_error *err) {
     const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
-    ART_TRY(put_batch(engine, ART_PHASE_TRAIN, x, target, n, err));
-    if (counts_for_nothing(io, engine, target, n)) {
-        *loss = 0.0;
+    bool skip;
+    ART_TRY(begin_batch(engine, ART_PHASE_TRAIN, x, target, n, loss, &skip, err));
+    if (skip) {
         return ART_OK;
     }
     ART_TRY(art_engine_execute(engine, io->first, io->loss_step + 1, n, err));
@@ -185,10 +198,10 @@ art_status art_engine_train_step(art_engine *engine, const float *x, const void 
 art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
                                     uint32_t n, double *loss, uint64_t *correct, art_error *err) {
     const art_phase_io *io = &engine->io[ART_PHASE_EVALUATE];
-    ART_TRY(put_batch(engine, ART_PHASE_EVALUATE, x, target, n, err));
+    bool skip;
     *correct = 0;
-    if (counts_for_nothing(io, engine, target, n)) {
-        *loss = 0.0;
+    ART_TRY(begin_batch(engine, ART_PHASE_EVALUATE, x, target, n, loss, &skip, err));
+    if (skip) {
         return ART_OK;
     }
     ART_TRY(art_engine_execute(engine, io->first, io->loss_step + 1, n, err));
@@ -197,6 +210,10 @@ art_status art_engine_evaluate_step(art_engine *engine, const float *x, const vo
         memcpy(correct, art_engine_tensor_data(engine, io->correct), sizeof *correct);
     }
     return art_engine_execute(engine, io->loss_step + 1, io->last, n, err);
+}
+
+double art_engine_counted(const art_engine *engine) {
+    return engine->counted;
 }
 
 art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n, float *out,

@@ -43,11 +43,11 @@ typedef struct art_options {
 /* Where a training run stands; stored in checkpoints, everything that a resume needs. */
 typedef struct art_run_state {
     uint64_t seed;
-    uint64_t step;         /* optimiser steps done since initialisation */
-    uint64_t epoch;        /* epochs completed */
-    uint64_t position;     /* samples of the current epoch already used */
-    uint64_t loss_samples; /* samples in loss_sum */
-    double loss_sum;       /* sum over samples of the losses of the current epoch */
+    uint64_t step;       /* optimiser steps done since initialisation */
+    uint64_t epoch;      /* epochs completed */
+    uint64_t position;   /* samples of the current epoch already used */
+    double loss_counted; /* sum of art_engine_counted over the current epoch's steps */
+    double loss_sum;     /* sum of their losses, each times what it counts */
     double learning_rate_scale;
     uint64_t n_train; /* samples of the training data, 0 if unknown */
 } art_run_state;
@@ -76,7 +76,7 @@ typedef struct art_info {
     uint32_t n_steps;
     uint32_t target_is_label; /* 1: targets are class indices i32[N]; 0: float32 arrays */
     uint32_t n_classes;       /* last dimension of the logits, 0 without a label target */
-    int32_t ignored_label;    /* samples with it do not count; -100 for none */
+    int32_t ignored_label;    /* samples or places with it do not count; -100 for none */
     uint64_t input_elements;  /* per sample */
     uint64_t target_elements; /* per sample */
     uint64_t output_elements; /* per sample */
@@ -107,10 +107,14 @@ ART_API art_status art_engine_initialize(art_engine *engine, art_error *err);
  * float32 [n, ...]. n <= planned batch. Labels are checked against the number of classes. */
 ART_API art_status art_engine_train_step(art_engine *engine, const float *x, const void *target,
                                          uint32_t n, double *loss, art_error *err);
-/* loss: mean over n; correct: rows predicted right (0 without labels). */
+/* loss: mean over what counts; correct: rows predicted right (0 without labels). */
 ART_API art_status art_engine_evaluate_step(art_engine *engine, const float *x, const void *target,
                                             uint32_t n, double *loss, uint64_t *correct,
                                             art_error *err);
+/* What the loss of the last training or evaluation step was divided by: class weights of the labels
+ * that count, in sum, or their number; where a loss has no labels, n. 0: nothing counted, and the
+ * step did nothing. Weighed with it, the losses of batches have the mean of all samples at once. */
+ART_API double art_engine_counted(const art_engine *engine);
 /* out: float32 [n, output...] in the user's layout; written but refused when not finite. */
 ART_API art_status art_engine_predict_step(art_engine *engine, const float *x, uint32_t n,
                                            float *out, art_error *err);

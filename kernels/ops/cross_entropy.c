@@ -48,7 +48,7 @@ typedef struct loss_job {
     const float *weight; /* of each class, or NULL: ones */
     double keep, share;  /* 1 - smoothing, smoothing / classes */
     double whole;        /* sum of all weights, where share needs it */
-    double over;         /* sum of the counted rows' weights */
+    double over;         /* sum of the counted rows' weights; with probabilities the rows */
     double loss[MAX_BLOCKS];
     int64_t hits[MAX_BLOCKS]; /* counted rows whose first maximum is the target */
 } loss_job;
@@ -170,6 +170,7 @@ static void run_block(void *context, unsigned tile, unsigned thread) {
 
 /* Labels in range; the sum of their weights, in order of rows. */
 static art_status weigh_labels(loss_job *job, art_error *err) {
+    const char *what = job->places ? "place" : "sample";
     size_t ignored = 0;
     job->over = 0.0;
     for (size_t row = 0; row < job->rows; row++) {
@@ -177,19 +178,19 @@ static art_status weigh_labels(loss_job *job, art_error *err) {
         ART_FAIL_IF(label < 0 || (size_t)label >= job->classes, err, ART_LABEL,
                     "label %.10g of %s %zu in this batch is out of range: the model has %zu "
                     "classes, labels must be 0 to %zu",
-                    job->places ? (double)job->places[row] : label,
-                    job->places ? "place" : "sample", row, job->classes, job->classes - 1);
+                    job->places ? (double)job->places[row] : label, what, row, job->classes,
+                    job->classes - 1);
         ignored += label == job->ignored;
         job->over += label == job->ignored ? 0.0 : weight_of(job, label);
     }
     ART_FAIL_IF(ignored == job->rows, err, ART_LABEL,
-                "all %zu samples of this batch have the ignored label %d, so that it has no mean "
+                "all %zu %ss of this batch have the ignored label %d, so that it has no mean "
                 "loss: leave some out, or take larger batches",
-                job->rows, (int)job->ignored);
+                job->rows, what, (int)job->ignored);
     ART_FAIL_IF(job->over == 0.0, err, ART_LABEL,
-                "the labels of all %zu samples of this batch have weight 0, so that it has no mean "
+                "the labels of all %zu %ss of this batch have weight 0, so that it has no mean "
                 "loss: leave these classes out, or give them a weight",
-                job->rows);
+                job->rows, what);
     return ART_OK;
 }
 
@@ -276,6 +277,9 @@ static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t 
         hits += job.hits[i];
     }
     *(double *)args->operand[LOSS].data = loss / job.over;
+    if (args->counted) {
+        *args->counted = job.over;
+    }
     if (correct) {
         *correct = hits;
     }

@@ -37,6 +37,8 @@ typedef struct art_op_args {
     uint64_t seed;
     uint64_t step; /* optimiser steps done before this one */
     double learning_rate_scale;
+    double *counted; /* where a loss tells what its mean is divided by if that is not the number of
+                      * samples; NULL: nobody asks */
 } art_op_args;
 
 /* Shapes, dtypes, attributes and sizes at the planned batch: refuses anything on which run could

@@ -202,7 +202,7 @@ static void set_rate(run_loop *l) {
     }
 }
 
-/* Samples of a batch that the loss does not ignore. */
+/* Samples of a batch whose labels the loss does not ignore. */
 static uint32_t counted_of(const run_loop *l, uint32_t n) {
     uint32_t counted = n;
     for (uint32_t i = 0; l->info.target_is_label && i < n; i++) {
@@ -214,8 +214,8 @@ static uint32_t counted_of(const run_loop *l, uint32_t n) {
 static void tell_skipped(run_loop *l, uint32_t n) {
     if (!l->skipped) {
         run_note(l->options,
-                 "note: all %u samples of batch %llu of epoch %llu have the ignored label %d: no "
-                 "step is made for such a batch (told once)",
+                 "note: all %u samples of batch %llu of epoch %llu have only the ignored label %d: "
+                 "no step is made for such a batch (told once)",
                  n, (unsigned long long)(l->state.position / l->info.batch_size + 1),
                  (unsigned long long)l->state.epoch + 1, l->info.ignored_label);
         l->skipped = true;
@@ -239,28 +239,28 @@ static art_status train_batch(run_loop *l, art_error *err) {
                                        target, n, &loss, err);
     }
     ART_TRY(name_batch(l, status, l->state.position, epoch, err));
-    uint32_t counted = counted_of(l, n);
-    if (counted == 0) {
+    const double counted = art_engine_counted(l->engine);
+    if (counted == 0.0) {
         tell_skipped(l, n);
     }
     l->state.loss_sum += loss * counted;
-    l->state.loss_samples += counted;
+    l->state.loss_counted += counted;
     l->state.position += n;
     l->trained += n;
     l->seconds += now() - began;
     return ART_OK;
 }
 
-/* 0 when no sample counts. */
-static double mean(double sum, uint64_t counted) {
-    return counted == 0 ? 0.0 : sum / (double)counted;
+/* 0 when nothing counts. */
+static double mean(double sum, double counted) {
+    return counted == 0.0 ? 0.0 : sum / counted;
 }
 
 /* Mean loss and accuracy over the validation data; gives up when a signal arrives. */
 static art_status validate(run_loop *l, art_error *err) {
     const art_phase_io *io = &l->engine->io[ART_PHASE_EVALUATE];
-    double sum = 0.0, loss;
-    uint64_t right = 0, correct, counted = 0, count = l->validation.count;
+    double sum = 0.0, counted = 0.0, loss;
+    uint64_t right = 0, correct, labelled = 0, count = l->validation.count;
     const void *target =
         l->info.target_is_label ? l->labels : art_engine_tensor_data(l->engine, io->target);
     for (uint64_t first = 0; first < count && stop_signal == 0;) {
@@ -277,16 +277,18 @@ static art_status validate(run_loop *l, art_error *err) {
                                          target, n, &loss, &correct, err);
         }
         ART_TRY(name_batch(l, status, first, "the evaluation", err));
-        uint32_t taking_part = counted_of(l, n);
-        sum += loss * taking_part;
+        const double counts = art_engine_counted(l->engine);
+        sum += loss * counts;
+        counted += counts;
         right += correct;
-        counted += taking_part;
+        labelled += counted_of(l, n);
         first += n;
     }
     l->record.validated = true;
-    l->record.has_accuracy = l->info.target_is_label != 0 && counted > 0;
+    l->record.measured = counted > 0.0;
+    l->record.has_accuracy = l->info.target_is_label != 0 && labelled > 0;
     l->record.val_loss = mean(sum, counted);
-    l->record.val_accuracy = mean((double)right, counted);
+    l->record.val_accuracy = mean((double)right, (double)labelled);
     return ART_OK;
 }
 
@@ -302,14 +304,14 @@ static art_status finish_epoch(run_loop *l, art_error *err) {
     }
     r->epoch = l->state.epoch + 1;
     r->kernel_level = l->info.kernel_level;
-    r->train_loss = mean(l->state.loss_sum, l->state.loss_samples);
+    r->train_loss = mean(l->state.loss_sum, l->state.loss_counted);
     r->seconds = l->seconds;
     r->samples_per_second = l->seconds > 0.0 ? (double)l->trained / l->seconds : 0.0;
     r->arena_bytes = l->info.arena_bytes;
     r->peak_rss_bytes = run_peak_rss_bytes();
     l->state.epoch++;
-    l->state.position = l->state.loss_samples = 0;
-    l->state.loss_sum = 0.0;
+    l->state.position = 0;
+    l->state.loss_counted = l->state.loss_sum = 0.0;
     store_state(l);
     l->epochs++;
     ART_TRY(run_watch_epoch(l, err));
@@ -377,8 +379,8 @@ static art_status begin(run_loop *l, art_error *err) {
                  (unsigned long long)l->train.count);
     }
     if (l->state.n_train != l->train.count) {
-        l->state.position = l->state.loss_samples = 0;
-        l->state.loss_sum = 0.0;
+        l->state.position = 0;
+        l->state.loss_counted = l->state.loss_sum = 0.0;
         l->state.n_train = l->train.count;
     }
     store_state(l);

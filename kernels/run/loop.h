@@ -1,7 +1,8 @@
 /* The training loop. The Python package's loop (armtrain/runtime/loop.py) does the same: epoch e
  * trains the samples art_shuffle(seed, e, count, 0), art_shuffle(seed, e, count, 1), ... in batches
  * of the planned size, the last one as small as it is; an epoch's loss is the sum over its batches,
- * in order and in double precision, of loss times samples that count, divided by all of those. */
+ * in order and in double precision, of loss times what counts (art_engine_counted), divided by the
+ * sum of that. */
 #ifndef ART_RUN_LOOP_H
 #define ART_RUN_LOOP_H
 

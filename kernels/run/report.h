@@ -14,6 +14,7 @@ typedef struct run_record {
     const char *kernel_level;
     double train_loss;
     bool validated, has_accuracy;
+    bool measured; /* something of the validation data counted; not logged */
     double val_loss;
     double val_accuracy;
     double seconds;

@@ -76,9 +76,8 @@ art_status run_watch_epoch(run_loop *l, art_error *err) {
     };
     art_monitor m;
     /* Of labels that are all ignored nothing is measured. */
-    bool ignored =
-        quantities[l->quantity].validation && l->info.target_is_label && !r->has_accuracy;
-    if (l->quantity == ART_MONITOR_NOTHING || ignored) {
+    if (l->quantity == ART_MONITOR_NOTHING ||
+        (quantities[l->quantity].validation && !r->measured)) {
         return ART_OK;
     }
     art_engine_get_monitor(l->engine, &m);

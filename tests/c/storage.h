@@ -146,7 +146,7 @@ static inline void scramble(art_engine *engine, uint32_t salt) {
                                     .step = 1000 + salt,
                                     .epoch = 2 + salt,
                                     .position = 3,
-                                    .loss_samples = 2,
+                                    .loss_counted = 2.5,
                                     .loss_sum = 0.1 + salt,
                                     .learning_rate_scale = 0.5,
                                     .n_train = 77};

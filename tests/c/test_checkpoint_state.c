@@ -38,7 +38,7 @@ static void expect_skipped(art_engine *a, uint32_t old, size_t offset, const voi
 
 static void skip_senseless(void) {
     static const uint64_t huge = UINT64_MAX, most = ART_CKPT_MOST_STEPS, other = 1002;
-    static const uint64_t beyond = 78, epochs = 1ull << 31;
+    static const uint64_t beyond = 78, epochs = 1ull << 31, zero = 0;
     static const double nan_ = 0.0 / 0.0, minus = -1.0, large = 1e300, infinite = 1.0 / 0.0;
     static const struct bad {
         size_t offset;
@@ -51,7 +51,10 @@ static void skip_senseless(void) {
         {STATE(epoch), &huge, "its epoch is 18446744073709551615, at most 2147483647"},
         {STATE(epoch), &epochs, "its epoch is 2147483648, at most"},
         {STATE(position), &beyond, "its position is 78, at most 77"},
-        {STATE(loss_samples), &beyond, "its loss_samples is 78, its position 3"},
+        {STATE(position), &zero, "its loss_counted is 2.5 at position 0: from 0 on"},
+        {STATE(loss_counted), &nan_, "its loss_counted is"},
+        {STATE(loss_counted), &infinite, "its loss_counted is inf at position 3"},
+        {STATE(loss_counted), &minus, "its loss_counted is -1 at position 3"},
         {STATE(loss_sum), &nan_, "its loss_sum is"},
         {STATE(loss_sum), &infinite, "its loss_sum is inf"},
         {STATE(learning_rate_scale), &nan_, "its learning_rate_scale is"},
@@ -105,9 +108,29 @@ static void skip_senseless_monitor(void) {
     art_engine_close(a);
 }
 
+/* Before version 1.2 samples counted, in whole numbers. */
+static void load_version_1_1(void) {
+    static const uint64_t samples = 3;
+    static const uint16_t minor = 1;
+    art_error err;
+    art_engine *a = cnn_engine(1, 1, 4);
+    const char *path = in_dir("w/step-000000001000.ckpt");
+    scramble(a, 0);
+    EXPECT_STATUS(art_checkpoint_save(a, in_dir("w"), 2, &err), ART_OK, err, "");
+    patch(path, offsetof(art_ckpt_header, version_minor), &minor, sizeof minor);
+    patch(path, STATE(loss_counted), &samples, sizeof samples);
+    a->state.loss_counted = 3.0;
+    uint32_t old = digest(a);
+    scramble(a, 1);
+    EXPECT_STATUS(art_checkpoint_load(a, in_dir("w"), note, sizeof note, &err), ART_OK, err, "");
+    EXPECT(a->state.loss_counted == 3.0 && digest(a) == old);
+    art_engine_close(a);
+}
+
 /* Version 1.0 ends before the monitor: it is read as that of a new run. */
 static void load_version_1_0(void) {
     enum { LESS = sizeof(art_ckpt_header) - ART_CKPT_HEADER_1_0 };
+    static const uint64_t samples = 2;
     static bytes file;
     art_ckpt_header header;
     art_error err;
@@ -118,6 +141,7 @@ static void load_version_1_0(void) {
     read_file(path, &file);
     memcpy(&header, file.data, sizeof header);
     header.version_minor = 0;
+    memcpy(&header.state.loss_counted, &samples, sizeof samples);
     header.header_bytes = ART_CKPT_HEADER_1_0;
     header.file_bytes -= LESS;
     memmove(file.data + ART_CKPT_HEADER_1_0, file.data + sizeof header, file.n - sizeof header);
@@ -132,11 +156,12 @@ static void load_version_1_0(void) {
     write_bytes(path, file.data, file.n - LESS);
     patch(path, 0, file.data, 1);
     a->monitor = art_monitor_fresh();
+    a->state.loss_counted = 2.0;
     uint32_t fresh = digest(a);
     scramble(a, 1);
     EXPECT_STATUS(art_checkpoint_load(a, in_dir("v"), note, sizeof note, &err), ART_OK, err, "");
     EXPECT(digest(a) == fresh);
-    /* With the header's bytes of 1.1, and a higher version than is known. */
+    /* With the header's bytes of later versions, and a higher version than is known. */
     static const uint32_t longer = sizeof header;
     static const uint16_t higher = ART_CKPT_VERSION_MINOR + 1;
     patch(path, offsetof(art_ckpt_header, header_bytes), &longer, sizeof longer);
@@ -145,7 +170,7 @@ static void load_version_1_0(void) {
     patch(path, offsetof(art_ckpt_header, version_minor), &higher, sizeof higher);
     EXPECT_STATUS(art_checkpoint_load(a, in_dir("v"), note, sizeof note, &err), ART_NO_CHECKPOINT,
                   err, "1 damaged");
-    EXPECT(strstr(note, "format version 1.2, this armtrain reads 1.1") != NULL);
+    EXPECT(strstr(note, "format version 1.3, this armtrain reads 1.2") != NULL);
     EXPECT(digest(a) == fresh);
     art_engine_close(a);
 }
@@ -189,6 +214,7 @@ int main(void) {
     skip_senseless();
     skip_senseless_monitor();
     load_version_1_0();
+    load_version_1_1();
     skip_what_is_not_finite();
     print_level();
     storage_end();

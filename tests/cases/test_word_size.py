@@ -124,7 +124,7 @@ def test_ckpt_12_steps_beyond_31_bits(tmp_path: Path) -> None:
     plan = plan_of(nn.Linear(4, 3), 4, 3).to_bytes()
     engine, other = _engine.Engine(plan, seed=3), _engine.Engine(plan, seed=4)
     engine.initialize()
-    engine.set_state(step=3_000_000_000, position=5_000_000_000, loss_samples=5_000_000_000)
+    engine.set_state(step=3_000_000_000, position=5_000_000_000, loss_counted=5e9)
     engine.checkpoint_save(tmp_path, 2)
     assert [p.name for p in tmp_path.iterdir()] == ["step-003000000000.ckpt"]
     other.checkpoint_load(tmp_path)

@@ -149,14 +149,16 @@ def test_no_label_is_ignored_unless_asked() -> None:
     for loss in (*kinds, nn.CrossEntropyLoss(), nn.NLLLoss((1, 2, 3))):
         assert trainer_of(loss).info["ignored_label"] == -100
     assert trainer_of(nn.NLLLoss(ignore_index=1)).info["ignored_label"] == 1
+    assert trainer_of_places(nn.CrossEntropyLoss()).info["ignored_label"] == -100
+    assert trainer_of_places(nn.CrossEntropyLoss(ignore_index=1)).info["ignored_label"] == 1
 
 
-def trainer_of_places(loss: nn.Loss) -> at.Trainer:
+def trainer_of_places(loss: nn.Loss, batch_size: int = 4) -> at.Trainer:
     """Return a trainer whose outputs are 3 classes of 2 places."""
     plan = at.plan(
         nn.Sequential(nn.Linear(4, 6, bias=False), nn.Unflatten(1, (3, 2))),
         input_shape=(4,),
-        batch_size=4,
+        batch_size=batch_size,
         loss=loss,
         optimizer=optim.SGD(lr=0.1),
         threads=1,
@@ -190,3 +192,33 @@ def test_labels_of_places_out_of_range_are_refused(label: float) -> None:
 def test_other_losses_of_classes_take_no_places(loss: nn.Loss) -> None:
     with pytest.raises(at.ShapeError, match="give labels of places"):
         trainer_of_places(loss)
+
+
+@pytest.mark.parametrize("batch_size", [4, 3, 1])
+def test_a_batch_weighs_what_counts_in_it(batch_size: int) -> None:
+    """One sample with all places, two with one, one with none; classes of different weight."""
+    weights = (0.5, 2.0, 1.0)
+    loss = nn.CrossEntropyLoss(weights, ignore_index=2, label_smoothing=0.1)
+    trainer, whole = trainer_of_places(loss, batch_size), trainer_of_places(loss)
+    labels = np.array([[0.0, 1.0], [2.0, 1.0], [2.0, 2.0], [0.0, 2.0]])
+    logits = whole.predict(X).astype(np.float64)
+    logs = logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+    of_label = np.take_along_axis(logs, labels.astype(int)[:, np.newaxis], axis=1)[:, 0]
+    weight = np.take(weights, labels.astype(int)) * (labels != 2)
+    smooth = (np.reshape(weights, (3, 1)) * logs).mean(axis=1) * (labels != 2)
+    expected = -(0.9 * weight * of_label + 0.1 * smooth).sum() / weight.sum()
+    result = trainer.evaluate((X, labels))
+    assert result.loss == pytest.approx(expected, rel=1e-6)
+    assert result.counted == weight.sum() == 5.0
+    history = trainer.fit((X, labels), 1, validation=(X, labels), progress=False)
+    assert history.val_loss == [trainer.evaluate((X, labels)).loss]
+
+
+def test_evaluations_of_parts_come_to_that_of_the_whole() -> None:
+    trainer = trainer_of(nn.CrossEntropyLoss((0.5, 3.0, 1.0), ignore_index=2))
+    labels = np.array([0, 1, 2, 0])
+    parts = [trainer.evaluate((X[cut], labels[cut])) for cut in (slice(1), slice(1, 4))]
+    assert [part.counted for part in parts] == [0.5, 3.5]
+    mean = sum(part.loss * part.counted for part in parts) / sum(part.counted for part in parts)
+    assert trainer.evaluate((X, labels)).loss == pytest.approx(mean, rel=1e-6)
+    assert trainer_of(nn.MSELoss()).evaluate((X, np.zeros((4, 3), np.float32))).counted == 4.0

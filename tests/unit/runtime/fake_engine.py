@@ -27,13 +27,14 @@ class FakeEngine:
             "step": 0,
             "epoch": 0,
             "position": 0,
-            "loss_samples": 0,
+            "loss_counted": 0.0,
             "loss_sum": 0.0,
             "learning_rate_scale": 1.0,
             "n_train": 0,
         }
         self.monitor: dict[str, Any] = {"schedule_crc32": 0, "data_crc32": 0}
         self.weight = 0.0
+        self.counts = 0
         self.batches: list[list[float]] = []
         self.saves: list[int] = []
         self.before_step: Callable[[], None] = lambda: None
@@ -58,6 +59,7 @@ class FakeEngine:
 
     def train_step(self, x: np.ndarray, target: np.ndarray, n: int) -> float:
         assert len(x) == len(target) == n
+        self.counts = n
         self.before_step()
         self.state["step"] += 1
         self.batches.append(target.ravel().tolist())
@@ -67,7 +69,11 @@ class FakeEngine:
 
     def evaluate_step(self, x: np.ndarray, target: np.ndarray, n: int) -> tuple[float, int]:
         assert len(x) == len(target) == n
+        self.counts = n
         return float(np.mean(target)), int(np.sum(target % 2 == 0))
+
+    def counted(self) -> float:
+        return float(self.counts)
 
     def checkpoint_save(self, directory: str, keep: int, held: int) -> None:
         assert held >= 0

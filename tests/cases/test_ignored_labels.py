@@ -1,0 +1,171 @@
+"""Batches of which nothing counts: all labels of samples or places are ignored. Case NUM-06."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import armtrain as at
+from armtrain import nn, optim
+from armtrain.cli.main import main
+from tests.cases.test_losses_and_steps import RUN, bits, trainer_of
+
+
+def four_classes(places: tuple[int, ...]) -> nn.Module:
+    """Return layers that make three numbers logits of four classes, at each place if there are."""
+    last = nn.Linear(4, 4 * math.prod(places))
+    return nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), last, nn.Unflatten(1, (4, *places)))
+
+
+def at_places(labels: Any, places: tuple[int, ...]) -> np.ndarray:
+    """Return labels of samples as those of all their places, which are floats."""
+    y = np.asarray(labels)
+    shape = y.shape + places
+    return np.resize(np.repeat(y, math.prod(places)), shape).astype(np.float32) if places else y
+
+
+PLACES = pytest.mark.parametrize("places", [(), (2,), (2, 3)], ids=str)
+
+
+@PLACES
+@pytest.mark.parametrize("optimizer", [optim.SGD(lr=0.1, momentum=0.9), optim.AdamW(lr=0.1)])
+def test_a_batch_whose_labels_are_all_ignored_changes_nothing(
+    optimizer: optim.Optimizer, places: tuple[int, ...]
+) -> None:
+    """The step before it leaves momentum that a step of it would apply."""
+    loss = nn.CrossEntropyLoss(ignore_index=2)
+    trainer = trainer_of(
+        *(four_classes(places), (3,), 4),
+        loss=loss,
+        optimizer=optimizer.with_options(weight_decay=0.1),
+    )
+    x = np.random.default_rng(0).random((4, 3), np.float32)
+    ignored = at_places([2] * 4, places)
+    trainer.step(x, at_places(range(4), places))
+    before, step = bits(trainer), trainer._engine.get_state()["step"]
+    assert trainer.step(x, ignored) == 0.0
+    assert bits(trainer) == before
+    assert trainer._engine.get_state()["step"] == step
+    result = trainer.evaluate((x, ignored))
+    assert (result.loss, result.accuracy, result.correct, result.counted) == (0.0, None, 0, 0.0)
+    ignored[-1:] = 1
+    assert trainer.step(x, ignored) > 0.0
+    assert trainer._engine.get_state()["step"] == step + 1
+
+
+@PLACES
+def test_a_run_goes_on_over_batches_of_ignored_labels(
+    tmp_path: Path, places: tuple[int, ...]
+) -> None:
+    """Both front ends: the same bits, the mean over what counts, also when resumed after a skip."""
+    loss = nn.CrossEntropyLoss(ignore_index=2)
+    trainer = trainer_of(
+        four_classes(places), (3,), 2, loss=loss, optimizer=optim.SGD(lr=0.1, momentum=0.9)
+    )
+    trainer.plan.save(tmp_path / "m.plan")
+    x = np.random.default_rng(0).random((12, 3), np.float32)
+    np.savez(tmp_path / "d.npz", x=x, y=at_places([2] * 9 + [0, 1, 3], places))
+    data, told = f"npz:{tmp_path}/d.npz", "have only the ignored label 2: no step is made"
+    args = [str(RUN), f"{tmp_path}/m.plan", "--data", data, "--epochs", "2", "--validation", data]
+    args += ["--checkpoint-every", "1", "--log", f"{tmp_path}/log"]
+
+    def run(*more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*args, *more], capture_output=True, text=True, check=False)
+
+    done = run("--checkpoint", f"{tmp_path}/c", "--save", f"{tmp_path}/w")
+    assert (done.returncode, (done.stdout + done.stderr).count(told)) == (0, 1), done.stderr
+    history = trainer.fit(data, 2, validation=data, progress=False)
+    trainer.save(tmp_path / "v")
+    assert (tmp_path / "v").read_bytes() == (tmp_path / "w").read_bytes()
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [line["train_loss"] for line in lines] == history.train_loss
+    assert [line["val_loss"] for line in lines] == history.val_loss
+    assert trainer._engine.get_state()["step"] < 2 * 6
+    assert all(0.5 < value < 4.0 for value in history.train_loss)
+
+    class Stop:
+        def on_step_end(self, step: int, logs: dict[str, Any]) -> None:
+            raise RuntimeError("power cut")
+
+    again = at.Trainer(f"{tmp_path}/m.plan", seed=0)
+    options = {"checkpoint": tmp_path / "d", "resume": True, "progress": False}
+    with pytest.raises(at.ArmtrainError, match="power cut"):
+        again.fit(data, 2, callbacks=[Stop()], **options)
+    shutil.copytree(tmp_path / "d", tmp_path / "e")
+    resumed = again.fit(data, 2, **options)
+    again.save(tmp_path / "u")
+    done = run("--checkpoint", f"{tmp_path}/e", "--resume", "--save", f"{tmp_path}/t")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "u").read_bytes() == (tmp_path / "w").read_bytes()
+    assert (tmp_path / "t").read_bytes() == (tmp_path / "w").read_bytes()
+    again_lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert resumed.train_loss == history.train_loss
+    assert [line["train_loss"] for line in again_lines[-2:]] == history.train_loss
+
+
+@pytest.mark.parametrize(
+    ("places", "told"),
+    [((), "all 8 samples have the ignored label 2"), ((2,), "all 8 samples have the same targets")],
+)
+@pytest.mark.parametrize("front", ["run", "python"])
+def test_data_of_ignored_labels_alone_are_told_and_train_nothing(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    front: str,
+    places: tuple[int, ...],
+    told: str,
+) -> None:
+    loss = nn.CrossEntropyLoss(ignore_index=2)
+    trainer = trainer_of(four_classes(places), (3,), 4, loss=loss)
+    trainer.plan.save(tmp_path / "m.plan")
+    x = np.random.default_rng(0).random((8, 3), np.float32)
+    np.savez(tmp_path / "d.npz", x=x, y=at_places([2] * 8, places))
+    data = f"npz:{tmp_path}/d.npz"
+    trainer.save(tmp_path / "before")
+    args = [f"{tmp_path}/m.plan", "--data", data, "--epochs", "1", "--validation", data]
+    args += ["--save", f"{tmp_path}/after"]
+    if front == "run":
+        done = subprocess.run([str(RUN), *args], capture_output=True, text=True, check=False)
+        code, said = done.returncode, done.stdout + done.stderr
+    else:
+        code, said = main(["train", *args]), "".join(capsys.readouterr())
+    assert code == 0
+    assert f"training data: {told}: there is nothing to learn" in said
+    assert "nan" not in said
+    assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
+
+
+def test_places_that_are_all_ignored_measure_nothing(tmp_path: Path) -> None:
+    """Their loss, 0, would be the best of all epochs and end the run at the second."""
+    trainer = trainer_of(four_classes((2,)), (3,), 4, loss=nn.CrossEntropyLoss(ignore_index=2))
+    trainer.plan.save(tmp_path / "m.plan")
+    x = np.random.default_rng(0).random((8, 3), np.float32)
+    for name, labels in (("t", range(8)), ("v", [2] * 8)):
+        np.savez(tmp_path / f"{name}.npz", x=x, y=at_places(labels, (2,)) % 4)
+    data, held = f"npz:{tmp_path}/t.npz", f"npz:{tmp_path}/v.npz"
+    history = trainer.fit(
+        *(data, 3),
+        validation=held,
+        early_stopping=1,
+        keep_best=tmp_path / "p",
+        schedule="plateau:patience=0,factor=0.5",
+        progress=False,
+    )
+    args = [str(RUN), f"{tmp_path}/m.plan", "--data", data, "--validation", held, "--epochs", "3"]
+    args += ["--early-stopping", "1", "--keep-best", f"{tmp_path}/r", "--json"]
+    args += ["--schedule", "plateau:patience=0,factor=0.5", "--save", f"{tmp_path}/w"]
+    done = subprocess.run(args, check=True, capture_output=True, timeout=60)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    assert (len(history), history.best_epoch, history.stopped_early) == (3, None, False)
+    assert [summary[n] for n in ("epochs", "best_epoch", "stopped_early")] == [3, None, False]
+    assert not (tmp_path / "p").exists()
+    assert not (tmp_path / "r").exists()
+    trainer.save(tmp_path / "v")
+    assert (tmp_path / "v").read_bytes() == (tmp_path / "w").read_bytes()
