@@ -10,6 +10,7 @@ from armtrain.ir.graph import DropoutAttrs, LinearAttrs, MaskedSoftmaxAttrs
 from armtrain.nn.arguments import (
     Rule,
     batch_leads,
+    changed,
     positive,
     rate,
     refuse_unless,
@@ -248,5 +249,7 @@ class MultiheadAttention(Module):
         return y.permute(0, 2, 3, 1, 4)
 
     def extra_repr(self) -> str:
-        """Return the arguments."""
-        return f"{self.embed_dim}, {self.num_heads}"
+        """Return the arguments, torch's defaults left out, and the parameters beside `out_proj`."""
+        named = changed(self, {"dropout": 0.0, "batch_first": False})
+        own = (f"({name}): {param!r}" for name, param in self.__dict__["_parameters"].items())
+        return "\n".join([", ".join([f"{self.embed_dim}, {self.num_heads}", *named]), *own])

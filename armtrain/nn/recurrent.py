@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from armtrain.errors import ShapeError
 from armtrain.ir.graph import DropoutAttrs
-from armtrain.nn.arguments import Rule, batch_leads, positive, rate, refuse_unless
+from armtrain.nn.arguments import Rule, batch_leads, changed, positive, rate, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.recurrent_cells import (
     GATED,
@@ -72,9 +72,7 @@ class _Recurrent(Module):
             "dropout": 0.0,
             "bidirectional": False,
         }
-        given = {name: getattr(self, name, default) for name, default in rest.items()}
-        named = [f"{name}={value!r}" for name, value in given.items() if value != rest[name]]
-        return ", ".join([f"{self.input_size}, {self.hidden_size}", *named])
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed(self, rest)])
 
     def _suffixes(self, layer: int) -> list[str]:
         """Return what torch appends to the names of a layer's parameters, per direction."""

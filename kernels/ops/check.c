@@ -158,7 +158,7 @@ static art_status check_attr(const art_attr_spec *spec, art_attr attr, const cha
     ART_FAIL_IF(!isfinite(attr.f) || attr.f < spec->low || attr.f > spec->high || too_small, err,
                 ART_PLAN_FORMAT,
                 "%s.%s is %g, needs a finite number from %g to %g, not between 0 and %g", op,
-                spec->name, attr.f, spec->low, spec->high, ART_MIN_FLOAT);
+                spec->name, art_shown(attr.f), spec->low, spec->high, ART_MIN_FLOAT);
     return ART_OK;
 }
 
