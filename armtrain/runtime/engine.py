@@ -12,6 +12,7 @@ from armtrain.dtypes import DType
 from armtrain.errors import EngineError, ShapeError
 from armtrain.ir.ops import OPS, OpCode
 from armtrain.ir.program import Phase, Program, Role
+from armtrain.runtime.room import index_bytes
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
@@ -83,10 +84,11 @@ class RunState:
 def expected_by(engine: Engine, program: Program) -> Expected:
     """Return what a plan wants of one sample, from the engine that has opened it."""
     info, limits = engine.info(), ()
-    if any(step.op is OpCode.EMBEDDING_FWD for step in program.steps):
+    if index_bytes(program):
         rows = np.zeros(info["input_elements"], np.uint32)
         engine.index_limits(rows)
-        limits = tuple(rows.tolist())
+        known: dict[int, int] = {}  # an element's number is one of a few, and kept once
+        limits = tuple(known.setdefault(n, n) for n in map(int, rows))
     return expected_of(program, int(info["n_classes"]), limits)
 
 

@@ -108,6 +108,7 @@ static art_status open_parts(art_engine *engine, const art_options *options, art
     ART_TRY(art_plan_load(&engine->plan, engine->plan.header, err));
     ART_TRY(art_plan_check(&engine->plan, &engine->storages, engine->io, err));
     ART_TRY(choose_level(engine, options->kernel_level, err));
+    ART_TRY(art_indices_reserve(engine, err));
     ART_TRY(art_arena_open(engine, options, err));
     ART_TRY(start_pool(engine, options->threads, err));
     return art_indices_find(engine, err);
