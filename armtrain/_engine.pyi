@@ -125,7 +125,10 @@ class Engine:
     def set_augment(
         self, *, flip: bool = False, shift: int = 0, crop: int = 0, noise: float = 0.0
     ) -> None:
-        """Say what the run does to training inputs: checkpoints name it, and loading compares."""
+        """Say what the run does to training inputs: checkpoints name it, and loading compares.
+
+        Raises DataError for noise on indices.
+        """
 
     def get_monitor(self) -> dict[str, Any]:
         """Return the fields of `art_monitor`: what the run remembers of its epochs' values."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -148,7 +148,6 @@ class TrainingLoop:
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
         engine, count, resumed = self._engine, train.count, False
-        engine.set_augment(**asdict(options.augment) if options.augment else {})
         if options.checkpoint is not None:
             if not options.resume:
                 refuse_used(options.checkpoint, words_of(self._progress))

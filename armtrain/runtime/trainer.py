@@ -247,7 +247,7 @@ class Trainer:
                 held_out = stack.enter_context(self._opened(validation, True, about))
             check_smallest_batch(self.plan.program, source.count)
             augmentation = augmentation_with_room(
-                self.plan, options.augment, self.seed, source, held_out
+                self._engine, self.plan, options.augment, self.seed, source, held_out
             )
             for role, opened in zip(ROLES, (source, held_out), strict=True):
                 self._tell(opened, role, looked_at, shown)

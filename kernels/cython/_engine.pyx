@@ -281,11 +281,11 @@ cdef class Engine:
         self.turn.release()
 
     def set_augment(self, *, flip=False, shift=0, crop=0, noise=0.0):
+        cdef art_error err
         cdef art_augment what
         what.flip, what.shift, what.crop, what.noise = flip, shift, crop, noise
         self.enter()
-        art_engine_set_augment(self.engine, &what)
-        self.turn.release()
+        self._leave(art_engine_set_augment(self.engine, &what, &err), &err)
 
     def get_monitor(self):
         cdef art_monitor memory

@@ -137,7 +137,7 @@ cdef extern from "engine/augment.h" nogil:
 
     art_status art_augment_check(const art_augment *what, const uint32_t *shape, unsigned ndim,
                                  uint32_t *chw, art_error *err)
-    void art_engine_set_augment(art_engine *engine, const art_augment *what)
+    int art_engine_set_augment(art_engine *engine, const art_augment *what, art_error *err)
     void art_augment_sample(const art_augment *what, const uint32_t *chw, uint64_t seed,
                             uint64_t epoch, uint64_t sample, const float *source, float *to)
 
