@@ -64,6 +64,9 @@ class Engine:
     def info(self) -> dict[str, Any]:
         """Return the facts of `art_info` in kernels/include/armtrain.h by field name."""
 
+    def target_range(self) -> dict[str, Any] | None:
+        """Return the fields of `art_target_range`: the float targets that the loss takes."""
+
     def index_limits(self, out: _Array) -> None:
         """Write per element of a sample (uint32) the rows of the table whose index it is, or 0."""
 

@@ -86,6 +86,18 @@ cdef class Engine:
             self.engine = NULL
             self.turn.release()
 
+    def target_range(self):
+        cdef art_target_range *targets = &self.facts.targets
+        if targets.way == NULL:
+            return None
+        return {
+            "low": targets.low,
+            "high": targets.high,
+            "step": targets.step,
+            "shares": bool(targets.shares),
+            "way": targets.way.decode(),
+        }
+
     def info(self):
         return {
             "arena_bytes": self.facts.arena_bytes,

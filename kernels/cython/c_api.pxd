@@ -32,6 +32,13 @@ cdef extern from "armtrain.h" nogil:
         double learning_rate_scale
         uint64_t n_train
 
+    ctypedef struct art_target_range:
+        double low
+        double high
+        double step
+        uint32_t shares
+        const char *way
+
     ctypedef struct art_info:
         uint64_t arena_bytes
         uint32_t batch_size
@@ -41,6 +48,7 @@ cdef extern from "armtrain.h" nogil:
         uint32_t target_is_label
         uint32_t n_classes
         int32_t ignored_label
+        art_target_range targets
         uint64_t input_elements
         uint64_t target_elements
         uint64_t output_elements

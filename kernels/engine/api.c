@@ -7,6 +7,7 @@
 #include "core/cpu.h"
 #include "engine/engine.h"
 #include "engine/indices.h"
+#include "ops/targets.h"
 
 const char *art_version(void) {
     return ART_VERSION;
@@ -180,6 +181,10 @@ void art_engine_info(const art_engine *engine, art_info *info) {
             info->target_is_label = art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32;
             info->n_classes = info->target_is_label ? art_engine_classes(engine, io) : 0;
             info->ignored_label = (int32_t)io->ignored;
+            info->targets = art_target_ranges[io->targets];
+            if (io->targets == ART_TARGETS_PLACES) {
+                info->targets.high = art_engine_classes(engine, io) - 1.0;
+            }
         }
     }
 }

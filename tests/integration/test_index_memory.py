@@ -1,4 +1,4 @@
-"""What says which inputs are indices is in memory before the arena is compared with what is left."""
+"""What says which inputs are indices is in memory before the arena is compared with the rest."""
 
 from __future__ import annotations
 

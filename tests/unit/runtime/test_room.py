@@ -40,6 +40,7 @@ def test_ranges_of_indices_are_counted() -> None:
     engine = SimpleNamespace(
         info=lambda: {"input_elements": 100_000, "n_classes": 0},
         index_limits=lambda rows: rows.fill(300),
+        target_range=lambda: None,
     )
     tracemalloc.start()
     expected = expected_by(engine, program)
