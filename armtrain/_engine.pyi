@@ -100,10 +100,19 @@ class Engine:
     def run_steps(self, first: int, last: int, n: int) -> None:
         """Run steps [first, last) of the plan with n samples, for tests and tools."""
 
-    def save_safetensors(self, path: str | PathLike[str], metadata: str | None = None) -> None:
+    def save_safetensors(
+        self, path: str | PathLike[str], metadata: str | None = None, *, best: bool = False
+    ) -> None:
         """Write weights and buffers under torch's names, crash-safe.
 
-        `metadata` is the text of a JSON object of strings, all of it ASCII.
+        `metadata` is the text of a JSON object of strings, all of it ASCII. `best` adds a mark of
+        the run and of the best epoch that it remembers.
+        """
+
+    def check_best(self, path: str | PathLike[str]) -> None:
+        """Raise DataError unless a file is what the run kept of its best epoch, or of a later one.
+
+        Later than the checkpoint that was loaded.
         """
 
     def load_safetensors(self, path: str | PathLike[str]) -> None:

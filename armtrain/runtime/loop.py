@@ -73,7 +73,7 @@ class TrainingLoop:
         labels: bool,
         progress: Progress,
         augmentation: Augmentation | None = None,
-        save: Callable[[str], None],
+        about: str | None = None,
     ) -> None:
         """Keep what every run of a trainer shares."""
         self._engine = engine
@@ -93,8 +93,8 @@ class TrainingLoop:
         self._held = -1
         self._ignored = int(info["ignored_label"]) if labels else None
         self._skipped = False
-        self._save_weights = save
-        self._watch = Watch(engine, None, progress, save)
+        self._about = about
+        self._watch = Watch(engine, None, progress, about)
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
@@ -105,7 +105,7 @@ class TrainingLoop:
 
     def _run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Do the same with the checkpoint directory held."""
-        watch = self._watch = Watch(self._engine, options.watch, self._progress, self._save_weights)
+        watch = self._watch = Watch(self._engine, options.watch, self._progress, self._about)
         target = self._begin(train, options)
         state = RunState.of(self._engine)
         if options.checkpoint is not None and state.epoch < target:

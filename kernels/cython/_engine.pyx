@@ -225,16 +225,30 @@ cdef class Engine:
             status = art_engine_run_steps(self.engine, start, stop, rows, &err)
         self._leave(status, &err)
 
-    def save_safetensors(self, path, metadata=None):
+    def save_safetensors(self, path, metadata=None, *, best=False):
         cdef art_error err
         cdef int status
         cdef bytes text = _text(os.fsencode(path), "path")
         cdef bytes kept = b"" if metadata is None else _text(metadata.encode("ascii"), "metadata")
         cdef const char *place = text
         cdef const char *about = NULL if metadata is None else <const char *>kept
+        cdef bint marked = best
         self.enter()
         with nogil:
-            status = art_engine_save_safetensors_with(self.engine, place, about, &err)
+            if marked:
+                status = art_engine_save_best(self.engine, place, about, &err)
+            else:
+                status = art_engine_save_safetensors_with(self.engine, place, about, &err)
+        self._leave(status, &err)
+
+    def check_best(self, path):
+        cdef art_error err
+        cdef int status
+        cdef bytes text = _text(os.fsencode(path), "path")
+        cdef const char *place = text
+        self.enter()
+        with nogil:
+            status = art_engine_check_best(self.engine, place, &err)
         self._leave(status, &err)
 
     def load_safetensors(self, path):

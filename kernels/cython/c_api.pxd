@@ -82,6 +82,9 @@ cdef extern from "armtrain.h" nogil:
                                size_t n_bytes, art_error *err)
     art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint32_t last, uint32_t n,
                                     art_error *err)
+    art_status art_engine_save_best(const art_engine *engine, const char *path,
+                                    const char *metadata, art_error *err)
+    art_status art_engine_check_best(const art_engine *engine, const char *path, art_error *err)
     art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
                                                 const char *metadata, art_error *err)
     art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err)

@@ -152,6 +152,13 @@ ART_API art_status art_engine_save_safetensors(const art_engine *engine, const c
  */
 ART_API art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
                                                     const char *metadata, art_error *err);
+/* Likewise with a mark of the run and of the best epoch that it remembers. */
+ART_API art_status art_engine_save_best(const art_engine *engine, const char *path,
+                                        const char *metadata, art_error *err);
+/* After a resume: ART_DATA unless a file is what the run kept of its best epoch, or of one after
+ * the checkpoint. */
+ART_API art_status art_engine_check_best(const art_engine *engine, const char *path,
+                                         art_error *err);
 ART_API art_status art_engine_load_safetensors(art_engine *engine, const char *path,
                                                art_error *err);
 
