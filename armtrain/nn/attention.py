@@ -42,7 +42,15 @@ def counting_keys(what: str, mask: Any, key_padding_mask: Any) -> Tensor | None:
             f"{what}: a mask is a value of the network, such as a part of its input, got "
             f"{type(given).__name__}"
         )
-    return given if key_padding_mask is None else 1.0 - given
+    if key_padding_mask is None:
+        return given
+    given.recorder.as_mask(
+        given,
+        f"{what}: key_padding_mask",
+        "it is 1 where a key is padding and 0 where it counts; mask= takes indices, of which 0 is "
+        "padding",
+    )
+    return 1.0 - given
 
 
 def no_attention_mask(what: str, value: object) -> None:

@@ -29,6 +29,11 @@ from armtrain.values import truth
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
+_MASK_WAY = (
+    "a mask is 1 where a step counts and 0 where there is padding; give it as a feature of its "
+    "own, as armtrain.data.pad_sequences makes it"
+)
+
 
 class _Recurrent(Module):
     """Layers of recurrent steps over (N, L, input_size), in one or both directions."""
@@ -118,6 +123,8 @@ class _Recurrent(Module):
                 f"{what}: mask of shape {mask.shape} for sequences of shape {input.shape}; it "
                 f"needs {input.shape[:2]}, a number per step"
             )
+        if mask is not None:
+            mask.recorder.as_mask(mask, "mask", _MASK_WAY)
         given = self._first_states(hx, input.shape[0])
         last: list[State] = []
         for layer in range(self.num_layers):

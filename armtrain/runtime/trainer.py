@@ -252,7 +252,6 @@ class Trainer:
             for role, opened in zip(ROLES, (source, held_out), strict=True):
                 self._tell(opened, role, looked_at, shown)
             self._about = about
-            kept = about.to_text() if about else None
             return TrainingLoop(
                 self._engine,
                 self._shuffle,
@@ -263,7 +262,7 @@ class Trainer:
                 labels=self._labels,
                 progress=shown,
                 augmentation=augmentation,
-                about=kept,
+                about=about.to_text() if about else None,
             ).run(source, held_out, options)
 
     def _tell(self, source: Source | None, role: str, looked_at: bool, shown: Progress) -> None:
