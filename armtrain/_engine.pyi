@@ -64,6 +64,9 @@ class Engine:
     def info(self) -> dict[str, Any]:
         """Return the facts of `art_info` in kernels/include/armtrain.h by field name."""
 
+    def target_range(self) -> dict[str, Any] | None:
+        """Return the fields of `art_target_range`: the float targets that the loss takes."""
+
     def index_limits(self, out: _Array) -> None:
         """Write per element of a sample (uint32) the rows of the table whose index it is, or 0."""
 
@@ -100,10 +103,19 @@ class Engine:
     def run_steps(self, first: int, last: int, n: int) -> None:
         """Run steps [first, last) of the plan with n samples, for tests and tools."""
 
-    def save_safetensors(self, path: str | PathLike[str], metadata: str | None = None) -> None:
+    def save_safetensors(
+        self, path: str | PathLike[str], metadata: str | None = None, *, best: bool = False
+    ) -> None:
         """Write weights and buffers under torch's names, crash-safe.
 
-        `metadata` is the text of a JSON object of strings, all of it ASCII.
+        `metadata` is the text of a JSON object of strings, all of it ASCII. `best` adds a mark of
+        the run and of the best epoch that it remembers.
+        """
+
+    def check_best(self, path: str | PathLike[str]) -> None:
+        """Raise DataError unless a file is what the run kept of its best epoch, or of a later one.
+
+        Later than the checkpoint that was loaded.
         """
 
     def load_safetensors(self, path: str | PathLike[str]) -> None:
@@ -128,7 +140,10 @@ class Engine:
     def set_augment(
         self, *, flip: bool = False, shift: int = 0, crop: int = 0, noise: float = 0.0
     ) -> None:
-        """Say what the run does to training inputs: checkpoints name it, and loading compares."""
+        """Say what the run does to training inputs: checkpoints name it, and loading compares.
+
+        Raises DataError for noise on indices.
+        """
 
     def get_monitor(self) -> dict[str, Any]:
         """Return the fields of `art_monitor`: what the run remembers of its epochs' values."""

@@ -91,10 +91,10 @@ endef
 $(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)) $(FLAGS_GEMM_$(call level_of,$(s))))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF) $(OPT_VEC_$(ARCH)))))
 
-# Parsers, files, messages, checks, what reads memory in jumps and sums of rows in double do not repay
-# the copies of loops that -O3 makes of them.
+# Parsers, files, messages, checks, what reads memory in jumps, sums of rows in double and losses whose
+# loops are micro-kernels do not repay the copies of loops that -O3 makes of them.
 SPARE = kernels/engine/% kernels/run/% \
-        $(addprefix kernels/ops/,check.c embedding_rows.c layernorm.c resample2d.c)
+        $(addprefix kernels/ops/,check.c element_loss.c embedding_rows.c layernorm.c reduce.c resample2d.c targets.c)
 SOURCES_SPARE = $(filter $(SPARE),$(SOURCES_BASE) $(SOURCES_RUN))
 $(call object,$(SOURCES_SPARE)): CONTRACT_OFF += $(if $(filter -O3,$(OPT)),-O2)
 

@@ -1,8 +1,9 @@
 """Pre-flight: every sample is read once before the first step, in bounded memory.
 
 Values that are not finite are refused with their row: in the middle of a training they would cost
-the epochs before them. What a training would take but probably should not (pixels that nobody
-scaled, inputs or targets that never change, one class alone) is told. `armtrain-run` does the same
+the epochs before them, as labels, indices and targets out of range would, which are refused when
+data are opened. What a training would take but probably should not (pixels that nobody scaled,
+inputs or targets that never change, one class alone) is told. `armtrain-run` does the same
 (kernels/run/preflight.c) with the same words.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import inf
+from math import inf, isinf
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from armtrain.data.columns import Rows
 from armtrain.data.source import Expected, Source
+from armtrain.data.target_range import TargetRange
 from armtrain.errors import DataError, NonFiniteError
 
 __all__ = ["IMBALANCE", "ROLES", "Scratch", "input_remarks", "preflight", "target_remarks"]
@@ -30,6 +32,8 @@ _PIXEL = (128.0, 255.0)
 IMBALANCE = 10
 """Samples of the largest class for one of the smallest, beyond which it is told."""
 _LISTED = 8
+_UNEVEN = 1e-3
+"""How far the sum of a row's shares is from 1 where it is told: shares of float16 come closer."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,25 @@ class Scratch:
     rows: Rows
     x: NDArray[np.float32]
     target: NDArray[Any]
+
+
+@dataclass
+class _Places:
+    """Rows of one kind: how many, and of the first its number, element and value to be told."""
+
+    count: int = 0
+    row: int = 0
+    element: int = 0
+    value: float = 0.0
+
+    def add(self, rows: Rows, hit: NDArray[np.bool_], values: NDArray[Any]) -> None:
+        """Count rows with a `hit`, which has the shape of `values`, (n, elements)."""
+        some = hit.any(axis=1)
+        if some.any() and not self.count:
+            sample = int(some.argmax())
+            self.row, self.element = int(rows[sample]), int(hit[sample].argmax())
+            self.value = float(values[sample, self.element])
+        self.count += int(some.sum())
 
 
 @dataclass
@@ -52,16 +75,20 @@ class _Values:
         All rows equal the first one.
     unmeasured : ndarray of bool, shape (elements of a row,) or (0,)
         Indices, whose size means nothing; they are in no range.
-    bad : int
-        Rows with a value that is not finite; the first is `bad_row`, its element `bad_element`.
+    bad : _Places
+        Rows with a value that is not finite.
+    allowed : TargetRange, optional
+        Which targets the loss takes.
+    uneven : _Places
+        Rows of shares that do not sum to 1.
     """
 
     low: float = inf
     high: float = -inf
     same: bool = True
-    bad: int = 0
-    bad_row: int = 0
-    bad_element: int = 0
+    bad: _Places = field(default_factory=_Places)
+    allowed: TargetRange | None = None
+    uneven: _Places = field(default_factory=_Places)
     unmeasured: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
     _first: NDArray[np.float32] | None = None
 
@@ -69,25 +96,19 @@ class _Values:
         """Look at rows of the data, values of shape (n, ...)."""
         flat = values.reshape(len(rows), -1)
         measured = flat[:, ~self.unmeasured] if self.unmeasured.any() else flat
-        if not np.isfinite(flat).all():
-            self._add_bad(rows, flat)
+        finite = np.isfinite(flat)
+        if not finite.all():
+            self.bad.add(rows, ~finite, flat)
             return
+        if self.allowed is not None and self.allowed.shares:
+            sums = flat.sum(axis=1, dtype=np.float64, keepdims=True)
+            self.uneven.add(rows, np.abs(sums - 1.0) > _UNEVEN, sums)
         if measured.size:
             self.low = min(self.low, float(measured.min()))
             self.high = max(self.high, float(measured.max()))
         if self.same:
             self._first = flat[0].copy() if self._first is None else self._first
             self.same = bool((flat == self._first).all())
-
-    def _add_bad(self, rows: Rows, flat: NDArray[np.float32]) -> None:
-        """Remember the first bad place and count the rows."""
-        spoilt = ~np.isfinite(flat)
-        hit = spoilt.any(axis=1)
-        if not self.bad:
-            sample = int(hit.argmax())
-            self.bad_row = int(rows[sample])
-            self.bad_element = int(spoilt[sample].argmax())
-        self.bad += int(hit.sum())
 
     def refuse(self, name: str) -> None:
         """Refuse values that are not finite.
@@ -97,11 +118,23 @@ class _Values:
         NonFiniteError
             Naming the first row and element, and how many rows there are.
         """
-        if self.bad:
+        bad = self.bad
+        if bad.count:
             raise NonFiniteError(
-                f"{name}: row {self.bad_row} (counted from 0) is not finite at element "
-                f"{self.bad_element}; repair or leave out that sample ({self.bad} in all; nothing "
-                "was trained)"
+                f"{name}: row {bad.row} (counted from 0) is not finite at element {bad.element}; "
+                f"repair or leave out that sample ({bad.count} in all; nothing was trained)"
+            )
+
+    def remarks(self, count: int) -> Iterator[str]:
+        """Say what is unusual about `count` targets."""
+        bounded = self.allowed is not None and not isinf(self.allowed.high)
+        low, high = (0.0, 0.0) if bounded else (self.low, self.high)
+        yield from target_remarks(low, high, count, same=self.same)
+        if self.uneven.count:
+            yield (
+                f"{self.uneven.count} of {count} targets do not sum to 1, the first one, of row "
+                f"{self.uneven.row} (counted from 0), but to {self.uneven.value:g}: divide each by "
+                "its sum, unless they are not meant as probabilities of classes"
             )
 
 
@@ -140,7 +173,7 @@ def preflight(
     NonFiniteError
         An input or target is not finite.
     DataError
-        A label is none of the plan's classes.
+        A label is none of the plan's classes, or the loss does not take a target.
     """
     if getattr(source, "trusted", False):
         return ()
@@ -149,7 +182,7 @@ def preflight(
     found.y.refuse(f"{source.name}:y")
     remarks = [*input_remarks(found.x.low, found.x.high, found.count, same=found.x.same)]
     if not expected.n_classes:
-        remarks += target_remarks(found.y.low, found.y.high, found.count, same=found.y.same)
+        remarks += found.y.remarks(found.count)
     else:
         remarks += _class_remarks(found, role, ignored_label)
     return tuple(f"{role} data: {remark}" for remark in remarks)
@@ -158,6 +191,7 @@ def preflight(
 def _read(source: Source, expected: Expected, scratch: Scratch) -> _Found:
     """Look at every sample."""
     found = _Found(source.count, classes=np.zeros(expected.n_classes, np.int64))
+    found.y.allowed = expected.targets
     found.x.unmeasured = np.asarray(expected.index_limits, np.int64) > 0
     for first in range(0, source.count, len(scratch.rows)):
         n = min(len(scratch.rows), source.count - first)
@@ -167,8 +201,10 @@ def _read(source: Source, expected: Expected, scratch: Scratch) -> _Found:
         found.x.add(rows, x)
         if expected.n_classes:
             found.classes += _count(source.name, expected.n_classes, rows, target.reshape(-1))
-        else:
-            found.y.add(rows, target)
+            continue
+        if expected.targets is not None:  # for a source whose own check let it pass
+            expected.targets.refuse(f"{source.name}:y", rows, target)
+        found.y.add(rows, target)
     return found
 
 

@@ -20,6 +20,7 @@ from armtrain.data.about import About
 from armtrain.data.columns import Column, FileColumn, Rows
 from armtrain.data.convert import check_float_dtype, check_label_dtype, read_float32, scan_labels
 from armtrain.data.indices import scan_indices
+from armtrain.data.target_range import TargetRange
 from armtrain.errors import DataError, ShapeError
 
 __all__ = ["Expected", "Origin", "Source", "TableSource", "fits"]
@@ -40,12 +41,15 @@ class Expected:
     index_limits : tuple of int
         Per element of an input, in order, how many indices it may be, 0: it is a number like any
         other; () for no indices at all.
+    targets : TargetRange, optional
+        Which float targets the loss takes, None for all that are finite.
     """
 
     input_shape: tuple[int, ...]
     n_classes: int
     target_shape: tuple[int, ...] = ()
     index_limits: tuple[int, ...] = ()
+    targets: TargetRange | None = None
 
     @property
     def target_dtype(self) -> type[np.int32] | type[np.float32]:
@@ -201,7 +205,7 @@ class TableSource(Closing):
             )
 
     def check(self, expected: Expected, *, targets: bool) -> None:
-        """Refuse wrong shapes, element types and labels; raises DataError or ShapeError."""
+        """Refuse wrong shapes, element types, labels and targets; DataError or ShapeError."""
         self._check_shape(self.x, expected.input_shape, "input")
         self._check_inputs(expected.index_limits)
         if not targets:
@@ -215,6 +219,8 @@ class TableSource(Closing):
         else:
             self._check_shape(self.y, expected.target_shape, "target")
             check_float_dtype(self.y, bytes_allowed=False)
+            if expected.targets is not None:
+                expected.targets.scan(self.y)
 
     def _check_inputs(self, limits: tuple[int, ...]) -> None:
         """Refuse inputs without a conversion rule, and indices out of their ranges."""

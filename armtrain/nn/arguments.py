@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from armtrain.errors import ArgumentError
@@ -14,6 +14,7 @@ __all__ = [
     "Rule",
     "as_pair",
     "batch_leads",
+    "changed",
     "pair",
     "positive",
     "rate",
@@ -29,6 +30,12 @@ Rule = Callable[[str, Any], object]
 def positive(what: str, value: object, most: int = MAX_DIM) -> int:
     """Return `value` as an int if it is an integer from 1 to `most`."""
     return integer(what, value, 1, most)
+
+
+def changed(layer: object, defaults: Mapping[str, object]) -> list[str]:
+    """Return NAME=VALUE of a layer's arguments that are not the defaults; it may lack some."""
+    given = {name: getattr(layer, name, default) for name, default in defaults.items()}
+    return [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
 
 
 def rate(what: str, value: object, high: float = MAX_FLOAT) -> float:

@@ -10,6 +10,7 @@ from armtrain.ir.graph import DropoutAttrs, LinearAttrs, MaskedSoftmaxAttrs
 from armtrain.nn.arguments import (
     Rule,
     batch_leads,
+    changed,
     positive,
     rate,
     refuse_unless,
@@ -41,7 +42,15 @@ def counting_keys(what: str, mask: Any, key_padding_mask: Any) -> Tensor | None:
             f"{what}: a mask is a value of the network, such as a part of its input, got "
             f"{type(given).__name__}"
         )
-    return given if key_padding_mask is None else 1.0 - given
+    if key_padding_mask is None:
+        return given
+    given.recorder.as_mask(
+        given,
+        f"{what}: key_padding_mask",
+        "it is 1 where a key is padding and 0 where it counts; mask= takes indices, of which 0 is "
+        "padding",
+    )
+    return 1.0 - given
 
 
 def no_attention_mask(what: str, value: object) -> None:
@@ -248,5 +257,7 @@ class MultiheadAttention(Module):
         return y.permute(0, 2, 3, 1, 4)
 
     def extra_repr(self) -> str:
-        """Return the arguments."""
-        return f"{self.embed_dim}, {self.num_heads}"
+        """Return the arguments, torch's defaults left out, and the parameters beside `out_proj`."""
+        named = changed(self, {"dropout": 0.0, "batch_first": False})
+        own = (f"({name}): {param!r}" for name, param in self.__dict__["_parameters"].items())
+        return "\n".join([", ".join([f"{self.embed_dim}, {self.num_heads}", *named]), *own])

@@ -191,17 +191,16 @@ class Module:
         return self
 
     def extra_repr(self) -> str:
-        """Return the arguments shown by `repr`."""
+        """Return the arguments shown by `repr`, in one line or several."""
         return ""
 
     def __repr__(self) -> str:
-        """Return the tree of modules."""
-        lines = [
-            f"({name}): " + repr(module).replace("\n", "\n  ")
-            for name, module in self.__dict__["_modules"].items()
-        ]
-        if not lines:
-            return f"{type(self).__name__}({self.extra_repr()})"
+        """Return the arguments and the tree of modules, as torch does."""
+        extra = self.extra_repr()
+        children = [f"({name}): {module!r}" for name, module in self.__dict__["_modules"].items()]
+        lines = [line.replace("\n", "\n  ") for line in [*filter(None, [extra]), *children]]
+        if not children and "\n" not in extra:
+            return f"{type(self).__name__}({extra})"
         return f"{type(self).__name__}(\n  " + "\n  ".join(lines) + "\n)"
 
 

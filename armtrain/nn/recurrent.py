@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from armtrain.errors import ShapeError
 from armtrain.ir.graph import DropoutAttrs
-from armtrain.nn.arguments import Rule, batch_leads, positive, rate, refuse_unless
+from armtrain.nn.arguments import Rule, batch_leads, changed, positive, rate, refuse_unless
 from armtrain.nn.module import Module
 from armtrain.nn.recurrent_cells import (
     GATED,
@@ -28,6 +28,11 @@ from armtrain.nn.tensor import Tensor, cat, stack
 from armtrain.values import truth
 
 __all__ = ["GRU", "LSTM", "RNN"]
+
+_MASK_WAY = (
+    "a mask is 1 where a step counts and 0 where there is padding; give it as a feature of its "
+    "own, as armtrain.data.pad_sequences makes it"
+)
 
 
 class _Recurrent(Module):
@@ -72,9 +77,7 @@ class _Recurrent(Module):
             "dropout": 0.0,
             "bidirectional": False,
         }
-        given = {name: getattr(self, name, default) for name, default in rest.items()}
-        named = [f"{name}={value!r}" for name, value in given.items() if value != rest[name]]
-        return ", ".join([f"{self.input_size}, {self.hidden_size}", *named])
+        return ", ".join([f"{self.input_size}, {self.hidden_size}", *changed(self, rest)])
 
     def _suffixes(self, layer: int) -> list[str]:
         """Return what torch appends to the names of a layer's parameters, per direction."""
@@ -120,6 +123,8 @@ class _Recurrent(Module):
                 f"{what}: mask of shape {mask.shape} for sequences of shape {input.shape}; it "
                 f"needs {input.shape[:2]}, a number per step"
             )
+        if mask is not None:
+            mask.recorder.as_mask(mask, "mask", _MASK_WAY)
         given = self._first_states(hx, input.shape[0])
         last: list[State] = []
         for layer in range(self.num_layers):

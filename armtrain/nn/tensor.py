@@ -63,6 +63,9 @@ class Recorder(Protocol):
     def inside(self, module: object) -> AbstractContextManager[None]:
         """Name the operators recorded in the block after `module`."""
 
+    def as_mask(self, mask: Tensor, name: str, way: str) -> None:
+        """Remember an argument that is numbers from 0 to 1, and what to do about others."""
+
 
 class Tensor:
     """The value of one operation of the network being traced.

@@ -10,6 +10,7 @@ from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.graph import Attrs, Graph, InputAttrs, Node, NodeKind, Param
 from armtrain.ir.shapes import infer_shape
 from armtrain.limits import MAX_DIM
+from armtrain.nn.input_parts import MOVING, input_elements
 from armtrain.nn.module import Module
 from armtrain.nn.parameter import Buffer, Parameter
 from armtrain.nn.tensor import Tensor
@@ -20,8 +21,8 @@ __all__ = ["trace"]
 _LONGEST_SAMPLE = 5
 _SAMPLES = (NodeKind.CONV2D, NodeKind.MAXPOOL2D, NodeKind.AVGPOOL2D, NodeKind.BATCHNORM2D)
 """Kinds whose kernels know no rows of a sample."""
-_MOVING = (NodeKind.SLICE, NodeKind.RESHAPE, NodeKind.FLATTEN, NodeKind.PERMUTE)
-"""Kinds that indices may pass through."""
+_SWITCH = 2
+"""Rows of a table whose indices, 0 and 1, may as well be a mask."""
 _OF_COLUMNS = (NodeKind.EMBEDDING, NodeKind.RESHAPE, NodeKind.FLATTEN)
 """Kinds that take one number a sample without a dimension of its own."""
 
@@ -38,6 +39,7 @@ class _Trace:
         self._shapes = {name: member.shape for name, member in members}
         self._taken: dict[str, int] = {}
         self._inside: list[str] = []
+        self._masks: list[tuple[str, str, int]] = []  # what takes one, the way out, its node
         self.input = self._append("input", InputAttrs(), (), (batch_size, *input_shape), ())
 
     @contextmanager
@@ -107,7 +109,7 @@ class _Trace:
         Every batch is, before anything is computed.
         """
         node = self.nodes[source]
-        while node.kind in _MOVING:
+        while node.kind in MOVING:
             node = self.nodes[node.inputs[0]]
         if node.kind != NodeKind.INPUT:
             raise ShapeError(
@@ -115,6 +117,36 @@ class _Trace:
                 f"({node.kind.value}); give it the network's input x or a part of it, as x[:, 0] "
                 "or x[:, 1:].reshape(...)"
             )
+
+    def as_mask(self, mask: Tensor, name: str, way: str) -> None:
+        """Remember that the innermost layer takes numbers from 0 to 1 as its argument `name`."""
+        layer = self._inside[-1] if self._inside else ""
+        self._masks.append((f"layer '{layer}': {name}" if layer else name, way, mask.node))
+
+    def check_masks(self) -> None:
+        """Refuse masks that are indices of a table, which are no numbers from 0 to 1.
+
+        Raises
+        ------
+        ShapeError
+            Naming the layer and the table.
+        """
+        tables = [node for node in self.nodes if node.kind == NodeKind.EMBEDDING]
+        rows = {node.id: self._shapes[dict(node.params)["weight"]][0] for node in tables}
+        taken = [
+            (node, set(input_elements(self.nodes, node.inputs[0], self.batch) or ()))
+            for node in tables
+            if self._masks and rows[node.id] > _SWITCH
+        ]
+        for what, way, mask in self._masks:
+            elements = input_elements(self.nodes, mask, self.batch) or ()
+            for table, indices in taken:
+                if not indices.isdisjoint(elements):
+                    raise ShapeError(
+                        f"{what} takes elements of the input that are indices of the embedding "
+                        f"'{table.name}', 0 to {rows[table.id] - 1}: {way}; or give the embedding "
+                        "the part of the input that holds its indices"
+                    )
 
     def _named(self, path: str, member: Buffer) -> str:
         """Return the name of a parameter or buffer."""
@@ -222,6 +254,7 @@ def _traced(net: Module, shape: tuple[int, ...], batch: int) -> Graph:
     """Call the network on a symbolic batch and return what was recorded."""
     recording = _Trace(net, batch, shape)
     output = net(recording.input)
+    recording.check_masks()
     if not isinstance(output, Tensor):
         raise ShapeError(
             f"forward() must return one tensor, got {type(output).__name__}; return the logits"

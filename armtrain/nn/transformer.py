@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Activation, ActivationAttrs
-from armtrain.nn.arguments import Rule
+from armtrain.nn.arguments import Rule, changed
 from armtrain.nn.attention import MultiheadAttention, no_attention_mask
 from armtrain.nn.dropout import Dropout
 from armtrain.nn.linear import Linear
@@ -111,6 +111,11 @@ class TransformerEncoderLayer(Module):
             return x + self._wide(self.norm2(x))
         x = self.norm1(src + attended(src))
         return self.norm2(x + self._wide(x))
+
+    def extra_repr(self) -> str:
+        """Return the arguments that no layer below shows, torch's defaults left out."""
+        word = {"activation": "relu"} if isinstance(self.activation, str) else {}
+        return ", ".join(changed(self, {**word, "norm_first": False}))
 
     def _wide(self, x: Tensor) -> Tensor:
         """Return what the two linear layers give."""

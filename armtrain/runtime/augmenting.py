@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,9 @@ from armtrain.data.source import Source
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.engine import engine_module
 from armtrain.runtime.room import take_room
+
+if TYPE_CHECKING:
+    from armtrain._engine import Engine
 
 __all__ = ["Augmentation", "augmentation_with_room"]
 
@@ -47,11 +51,22 @@ class Augmentation:
 
 
 def augmentation_with_room(
-    plan: Plan, what: Augment | None, seed: int, *sources: Source | None
+    engine: Engine, plan: Plan, what: Augment | None, seed: int, *sources: Source | None
 ) -> Augmentation | None:
-    """Return the changes that a user asked for, if any, once batches and they have their memory."""
+    """Return the changes that a user asked for, if any, once batches and they have their memory.
+
+    The engine is told of them.
+
+    Raises
+    ------
+    ShapeError, DataError
+        They make no sense for the samples, or noise would change indices.
+    DoesNotFitError
+        Memory lacks.
+    """
     module, shape = engine_module(), plan.program.input_shape
     augmentation = None if what is None else Augmentation(module, what, shape, seed)
+    engine.set_augment(**asdict(what) if what else {})
     taken = augmentation.nbytes if augmentation else 0
     take_room(module, plan.batch_size, *sources, beside_bytes=taken)
     return augmentation

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from armtrain.data import Expected
+from armtrain.data.target_range import TargetRange
 from armtrain.dtypes import DType
 from armtrain.errors import EngineError, ShapeError
 from armtrain.ir.ops import OPS, OpCode
 from armtrain.ir.program import Phase, Program, Role
+from armtrain.runtime.room import index_bytes
 
 if TYPE_CHECKING:
     from armtrain._engine import Engine
@@ -82,15 +84,24 @@ class RunState:
 
 def expected_by(engine: Engine, program: Program) -> Expected:
     """Return what a plan wants of one sample, from the engine that has opened it."""
-    info, limits = engine.info(), ()
-    if any(step.op is OpCode.EMBEDDING_FWD for step in program.steps):
+    info = engine.info()
+    limits: tuple[int, ...] = ()
+    if index_bytes(program):
         rows = np.zeros(info["input_elements"], np.uint32)
         engine.index_limits(rows)
-        limits = tuple(rows.tolist())
-    return expected_of(program, int(info["n_classes"]), limits)
+        known: dict[int, int] = {}  # an element's number is one of a few, and kept once
+        limits = tuple(known.setdefault(n, n) for n in map(int, rows))
+    found = engine.target_range()
+    targets = TargetRange(**found) if found else None
+    return expected_of(program, int(info["n_classes"]), limits, targets)
 
 
-def expected_of(program: Program, n_classes: int, index_limits: tuple[int, ...] = ()) -> Expected:
+def expected_of(
+    program: Program,
+    n_classes: int,
+    index_limits: tuple[int, ...] = (),
+    targets: TargetRange | None = None,
+) -> Expected:
     """Return what a plan wants of one sample.
 
     Parameters
@@ -100,12 +111,14 @@ def expected_of(program: Program, n_classes: int, index_limits: tuple[int, ...] 
         The engine's number of classes, 0 for float targets.
     index_limits : tuple of int
         As in `Expected`.
+    targets : TargetRange, optional
+        As in `Expected`.
     """
     target = next(t for t in program.tensors if t.role is Role.TARGET)
     if target.dtype is DType.I32:
         return Expected(program.input_shape, n_classes, index_limits=index_limits)
     shape = target.layout.shape[1:]
-    return Expected(program.input_shape, 0, shape, index_limits=index_limits)
+    return Expected(program.input_shape, 0, shape, index_limits, targets)
 
 
 def output_shape(program: Program) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,7 @@ class TrainingLoop:
         labels: bool,
         progress: Progress,
         augmentation: Augmentation | None = None,
-        save: Callable[[str], None],
+        about: str | None = None,
     ) -> None:
         """Keep what every run of a trainer shares."""
         self._engine = engine
@@ -93,8 +93,8 @@ class TrainingLoop:
         self._held = -1
         self._ignored = int(info["ignored_label"])
         self._skipped = self._measured = False
-        self._save_weights = save
-        self._watch = Watch(engine, None, progress, save)
+        self._about = about
+        self._watch = Watch(engine, None, progress, about)
 
     def run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Train until the asked epochs are complete or a signal asks to stop."""
@@ -105,7 +105,7 @@ class TrainingLoop:
 
     def _run(self, train: Source, validation: Source | None, options: FitOptions) -> History:
         """Do the same with the checkpoint directory held."""
-        watch = self._watch = Watch(self._engine, options.watch, self._progress, self._save_weights)
+        watch = self._watch = Watch(self._engine, options.watch, self._progress, self._about)
         target = self._begin(train, options)
         state = RunState.of(self._engine)
         if options.checkpoint is not None and state.epoch < target:
@@ -148,7 +148,6 @@ class TrainingLoop:
     def _begin(self, train: Source, options: FitOptions) -> int:
         """Prepare directory and state; return the number of epochs to reach."""
         engine, count, resumed = self._engine, train.count, False
-        engine.set_augment(**asdict(options.augment) if options.augment else {})
         if options.checkpoint is not None:
             if not options.resume:
                 refuse_used(options.checkpoint, words_of(self._progress))

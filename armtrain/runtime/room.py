@@ -12,9 +12,10 @@ from typing import Any
 from armtrain.data import Source
 from armtrain.data.source import TableSource
 from armtrain.errors import DoesNotFitError
+from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Program, Role
 
-__all__ = ["OPEN_BYTES", "WORK_BYTES", "buffer_bytes", "take_room"]
+__all__ = ["OPEN_BYTES", "WORK_BYTES", "buffer_bytes", "index_bytes", "take_room"]
 
 OPEN_BYTES = 2 << 20
 """From opening the engine to the first step: modules, readers, progress. Measured: 0.8 MB."""
@@ -28,6 +29,12 @@ def buffer_bytes(program: Program) -> int:
     target = next(t for t in program.tensors if t.role is Role.TARGET)
     sample = 4 * prod(program.input_shape) + 4 * prod(target.layout.shape[1:]) + 8
     return program.batch_size * sample
+
+
+def index_bytes(program: Program) -> int:
+    """Return the bytes for the ranges of indices: a number and a tuple's entry, as it grows."""
+    tables = any(step.op is OpCode.EMBEDDING_FWD for step in program.steps)
+    return 16 * prod(program.input_shape) if tables else 0
 
 
 def take_room(module: Any, batch_size: int, *sources: Source | None, beside_bytes: int = 0) -> None:

@@ -36,7 +36,7 @@ from armtrain.runtime.loop import TrainingLoop
 from armtrain.runtime.measure import Growth, PeakMeter
 from armtrain.runtime.opening import about_of_source, about_of_weights, opener
 from armtrain.runtime.progress import Progress
-from armtrain.runtime.room import OPEN_BYTES, buffer_bytes
+from armtrain.runtime.room import OPEN_BYTES, buffer_bytes, index_bytes
 from armtrain.values import integer, truth
 
 __all__ = ["Trainer"]
@@ -92,19 +92,19 @@ class Trainer:
         threads = integer("threads (0 for the usable processors)", threads, 0, MAX_THREADS)
         kernel_level = level_of(kernel_level)
         self.plan, content = plan_of(plan)
-        module = engine_module()
+        module, program = engine_module(), self.plan.program
         self._meter = PeakMeter()
         self._engine = module.Engine(
             content,
             seed=self.seed,
             threads=threads,
             kernel_level=kernel_level,
-            beside_bytes=buffer_bytes(self.plan.program) + OPEN_BYTES,
+            beside_bytes=buffer_bytes(program) + index_bytes(program) + OPEN_BYTES,
         )
         self._engine.initialize()
         self._shuffle, self._schedule_scale = module.shuffle, module.schedule_scale
         self._info: dict[str, Any] = self._engine.info()
-        self._expected = expected_by(self._engine, self.plan.program)
+        self._expected = expected_by(self._engine, program)
         self._labels = self._expected.n_classes > 0
         self._buffers = Buffers(self.plan.batch_size, self._expected)
         self._about: About | None = None
@@ -247,7 +247,7 @@ class Trainer:
                 held_out = stack.enter_context(self._opened(validation, True, about))
             check_smallest_batch(self.plan.program, source.count)
             augmentation = augmentation_with_room(
-                self.plan, options.augment, self.seed, source, held_out
+                self._engine, self.plan, options.augment, self.seed, source, held_out
             )
             for role, opened in zip(ROLES, (source, held_out), strict=True):
                 self._tell(opened, role, looked_at, shown)
@@ -262,7 +262,7 @@ class Trainer:
                 labels=self._labels,
                 progress=shown,
                 augmentation=augmentation,
-                save=self.save,
+                about=about.to_text() if about else None,
             ).run(source, held_out, options)
 
     def _tell(self, source: Source | None, role: str, looked_at: bool, shown: Progress) -> None:

@@ -7,7 +7,6 @@ What has to be remembered is in the engine and in checkpoints; comparisons are t
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,16 +60,22 @@ class Watch:
         engine: Engine,
         options: WatchOptions | None,
         progress: Progress,
-        save: Callable[[str], None],
+        about: str | None,
     ) -> None:
-        """Watch nothing where `options` is None; `save` writes the weights."""
+        """Watch nothing where `options` is None; `about` is kept with the best weights."""
         self._engine = engine
         self._options = options
         self._progress = progress
-        self._save = save
+        self._about = about
 
     def begin(self, resumed: bool, epoch: int) -> None:
-        """Forget earlier runs, or go on with what the checkpoint remembers."""
+        """Forget earlier runs, or go on with what the checkpoint remembers.
+
+        Raises
+        ------
+        DataError
+            The file for the best weights holds others.
+        """
         options = self._options
         if options is None:
             return
@@ -78,12 +83,17 @@ class Watch:
             self._engine.set_monitor(engine_module().new_monitor())
             return
         memory, keep = self._engine.get_monitor(), options.keep_best
-        if keep is not None and memory["quantity"] and not os.path.exists(keep):
+        if keep is None or not memory["quantity"]:
+            return
+        if not os.path.exists(keep):
             self._progress.note(
                 f"note: {keep} is missing: the best weights are looked for from epoch {epoch + 1} "
                 "on"
             )
             self._engine.set_monitor(memory | {"quantity": 0})
+        elif memory["quantity"] == _QUANTITIES[options.quantity]:
+            # Else another value is followed from the next epoch on, whose weights replace it.
+            self._engine.check_best(keep)
 
     @property
     def plateau_scale(self) -> float:
@@ -113,7 +123,7 @@ class Watch:
         self._engine.set_monitor(memory)
         # Before the checkpoint that knows of it: who is killed between does this epoch again.
         if better and options.keep_best is not None:
-            self._save(options.keep_best)
+            self._engine.save_safetensors(options.keep_best, self._about, best=True)
 
     def exhausted(self, epoch: int, position: int) -> bool:
         """Whether early stopping ends the run after `epoch` complete epochs."""

@@ -9,6 +9,12 @@
 art_status art_fail(art_error *err, art_status code, const char *file, int line, const char *format,
                     ...) __attribute__((format(printf, 5, 6)));
 
+/* A number as messages show it: a NaN has a sign, which C prints and every processor chooses as it
+ * likes. */
+static inline double art_shown(double value) {
+    return value == value ? value : __builtin_fabs(value);
+}
+
 /* Leave the function with code and a detail if cond holds. */
 #define ART_FAIL_IF(cond, err, code, ...)                                                          \
     do {                                                                                           \

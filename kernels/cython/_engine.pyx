@@ -86,6 +86,18 @@ cdef class Engine:
             self.engine = NULL
             self.turn.release()
 
+    def target_range(self):
+        cdef art_target_range *targets = &self.facts.targets
+        if targets.way == NULL:
+            return None
+        return {
+            "low": targets.low,
+            "high": targets.high,
+            "step": targets.step,
+            "shares": bool(targets.shares),
+            "way": targets.way.decode(),
+        }
+
     def info(self):
         return {
             "arena_bytes": self.facts.arena_bytes,
@@ -219,16 +231,30 @@ cdef class Engine:
             status = art_engine_run_steps(self.engine, start, stop, rows, &err)
         self._leave(status, &err)
 
-    def save_safetensors(self, path, metadata=None):
+    def save_safetensors(self, path, metadata=None, *, best=False):
         cdef art_error err
         cdef int status
         cdef bytes text = _text(os.fsencode(path), "path")
         cdef bytes kept = b"" if metadata is None else _text(metadata.encode("ascii"), "metadata")
         cdef const char *place = text
         cdef const char *about = NULL if metadata is None else <const char *>kept
+        cdef bint marked = best
         self.enter()
         with nogil:
-            status = art_engine_save_safetensors_with(self.engine, place, about, &err)
+            if marked:
+                status = art_engine_save_best(self.engine, place, about, &err)
+            else:
+                status = art_engine_save_safetensors_with(self.engine, place, about, &err)
+        self._leave(status, &err)
+
+    def check_best(self, path):
+        cdef art_error err
+        cdef int status
+        cdef bytes text = _text(os.fsencode(path), "path")
+        cdef const char *place = text
+        self.enter()
+        with nogil:
+            status = art_engine_check_best(self.engine, place, &err)
         self._leave(status, &err)
 
     def load_safetensors(self, path):
@@ -287,11 +313,11 @@ cdef class Engine:
         self.turn.release()
 
     def set_augment(self, *, flip=False, shift=0, crop=0, noise=0.0):
+        cdef art_error err
         cdef art_augment what
         what.flip, what.shift, what.crop, what.noise = flip, shift, crop, noise
         self.enter()
-        art_engine_set_augment(self.engine, &what)
-        self.turn.release()
+        self._leave(art_engine_set_augment(self.engine, &what, &err), &err)
 
     def get_monitor(self):
         cdef art_monitor memory

@@ -32,6 +32,13 @@ cdef extern from "armtrain.h" nogil:
         double learning_rate_scale
         uint64_t n_train
 
+    ctypedef struct art_target_range:
+        double low
+        double high
+        double step
+        uint32_t shares
+        const char *way
+
     ctypedef struct art_info:
         uint64_t arena_bytes
         uint32_t batch_size
@@ -41,6 +48,7 @@ cdef extern from "armtrain.h" nogil:
         uint32_t target_is_label
         uint32_t n_classes
         int32_t ignored_label
+        art_target_range targets
         uint64_t input_elements
         uint64_t target_elements
         uint64_t output_elements
@@ -75,6 +83,9 @@ cdef extern from "armtrain.h" nogil:
                                size_t n_bytes, art_error *err)
     art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint32_t last, uint32_t n,
                                     art_error *err)
+    art_status art_engine_save_best(const art_engine *engine, const char *path,
+                                    const char *metadata, art_error *err)
+    art_status art_engine_check_best(const art_engine *engine, const char *path, art_error *err)
     art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
                                                 const char *metadata, art_error *err)
     art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err)
@@ -138,7 +149,7 @@ cdef extern from "engine/augment.h" nogil:
 
     art_status art_augment_check(const art_augment *what, const uint32_t *shape, unsigned ndim,
                                  uint32_t *chw, art_error *err)
-    void art_engine_set_augment(art_engine *engine, const art_augment *what)
+    int art_engine_set_augment(art_engine *engine, const art_augment *what, art_error *err)
     void art_augment_sample(const art_augment *what, const uint32_t *chw, uint64_t seed,
                             uint64_t epoch, uint64_t sample, const float *source, float *to)
 

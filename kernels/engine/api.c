@@ -7,6 +7,7 @@
 #include "core/cpu.h"
 #include "engine/engine.h"
 #include "engine/indices.h"
+#include "ops/targets.h"
 
 const char *art_version(void) {
     return ART_VERSION;
@@ -108,6 +109,7 @@ static art_status open_parts(art_engine *engine, const art_options *options, art
     ART_TRY(art_plan_load(&engine->plan, engine->plan.header, err));
     ART_TRY(art_plan_check(&engine->plan, &engine->storages, engine->io, err));
     ART_TRY(choose_level(engine, options->kernel_level, err));
+    ART_TRY(art_indices_reserve(engine, err));
     ART_TRY(art_arena_open(engine, options, err));
     ART_TRY(start_pool(engine, options->threads, err));
     return art_indices_find(engine, err);
@@ -179,6 +181,10 @@ void art_engine_info(const art_engine *engine, art_info *info) {
             info->target_is_label = art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32;
             info->n_classes = info->target_is_label ? art_engine_classes(engine, io) : 0;
             info->ignored_label = (int32_t)io->ignored;
+            info->targets = art_target_ranges[io->targets];
+            if (io->targets == ART_TARGETS_PLACES) {
+                info->targets.high = art_engine_classes(engine, io) - 1.0;
+            }
         }
     }
 }

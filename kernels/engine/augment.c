@@ -37,14 +37,34 @@ art_status art_augment_check(const art_augment *what, const uint32_t *shape, uns
     return ART_OK;
 }
 
-void art_engine_set_augment(art_engine *engine, const art_augment *what) {
+/* An index with noise is no row's number. */
+static art_status check_noise(const art_engine *engine, const art_augment *what, art_error *err) {
+    art_info info;
+    art_engine_info(engine, &info);
+    uint64_t elements = what == NULL || what->noise == 0.0f || engine->index_limit == NULL
+                            ? 0
+                            : info.input_elements;
+    for (uint64_t i = 0; i < elements; i++) {
+        uint32_t rows = engine->index_limit[elements + i];
+        ART_FAIL_IF(rows != 0, err, ART_DATA,
+                    "noise changes every element of an input, and element %llu is an index of an "
+                    "embedding whose rows are 0..%u: leave noise out of the augmentation; "
+                    "nn.Dropout after the embedding changes what it gives",
+                    (unsigned long long)i, rows - 1);
+    }
+    return ART_OK;
+}
+
+art_status art_engine_set_augment(art_engine *engine, const art_augment *what, art_error *err) {
     engine->augment_crc32 = 0;
+    ART_TRY(check_noise(engine, what, err));
     if (what != NULL && (what->flip || what->shift > 0 || what->crop > 0 || what->noise > 0.0f)) {
         uint32_t words[4] = {what->flip, what->shift, what->crop};
         memcpy(&words[3], &what->noise, sizeof words[3]);
         uint32_t crc = art_crc32(0, words, sizeof words);
         engine->augment_crc32 = crc == 0 ? 1 : crc;
     }
+    return ART_OK;
 }
 
 static uint32_t below(uint32_t word, uint32_t n) {

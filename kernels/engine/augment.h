@@ -33,8 +33,8 @@ art_status art_augment_check(const art_augment *what, const uint32_t *shape, uns
                              uint32_t chw[3], art_error *err);
 
 /* Tell the engine what the run does to training inputs, NULL: nothing. Its checkpoints say so, and
- * a resume from one that says something else is noted. */
-void art_engine_set_augment(art_engine *engine, const art_augment *what);
+ * a resume from one that says something else is noted. Refuses noise on inputs that are indices. */
+art_status art_engine_set_augment(art_engine *engine, const art_augment *what, art_error *err);
 
 /* Write the changed sample; `from` and `to` are (C, H, W), row-major, and do not overlap. */
 void art_augment_sample(const art_augment *what, const uint32_t chw[3], uint64_t seed,

@@ -128,9 +128,9 @@ static art_status verify_state(const art_run_state *s, uint64_t named, art_error
     double most = ART_CKPT_MOST_SCALE;
     ART_FAIL_IF(!(s->learning_rate_scale >= 0.0 && s->learning_rate_scale <= most), err,
                 ART_FILE_FORMAT, "its learning_rate_scale is %g, 0 to %g is possible",
-                s->learning_rate_scale, most);
+                art_shown(s->learning_rate_scale), most);
     ART_FAIL_IF(s->loss_sum - s->loss_sum != 0.0, err, ART_FILE_FORMAT,
-                "its loss_sum is %g, which is not finite", s->loss_sum);
+                "its loss_sum is %g, which is not finite", art_shown(s->loss_sum));
     return ART_OK;
 }
 

@@ -39,7 +39,7 @@ static void bound(art_engine *engine, uint32_t step, uint64_t elements) {
 }
 
 /* Run what moves the input of a phase. `moved` tells of every storage whether it holds some. */
-static art_status follow(art_engine *engine, const art_phase_io *io, uint8_t *moved,
+static art_status follow(art_engine *engine, const art_phase_io *io, uint32_t *moved,
                          art_error *err) {
     const uint32_t *storage = engine->storages.of;
     uint64_t elements = sample_elements(engine, io->input);
@@ -71,33 +71,45 @@ static bool has_tables(const art_plan *plan) {
     return false;
 }
 
-art_status art_indices_find(art_engine *engine, art_error *err) {
+/* The shortest phase that takes samples. */
+static const art_phase_io *taking_phase(const art_engine *engine) {
     unsigned phase = ART_PHASE_PREDICT;
     while (phase > 0 && engine->io[phase].input == ART_PLAN_NONE) {
         phase--;
     }
-    const art_phase_io *io = &engine->io[phase];
+    return &engine->io[phase];
+}
+
+art_status art_indices_reserve(art_engine *engine, art_error *err) {
+    const art_phase_io *io = taking_phase(engine);
     if (!has_tables(&engine->plan) || io->input == ART_PLAN_NONE) {
         return ART_OK;
     }
     uint64_t elements = sample_elements(engine, io->input);
-    uint8_t *moved = calloc(engine->storages.n, 1);
-    engine->index_limit = calloc(elements, 2 * sizeof *engine->index_limit);
-    art_status status = ART_OK;
-    if (moved == NULL || engine->index_limit == NULL) {
-        status = art_fail(err, ART_MEMORY_MAP, __FILE__, __LINE__,
-                          "no memory for the ranges of %llu indices", (unsigned long long)elements);
-    } else {
-        uint32_t *numbers = art_engine_tensor_data(engine, io->input);
-        for (uint64_t i = 0; i < elements; i++) {
-            numbers[i] = (uint32_t)i;
-        }
-        status = follow(engine, io, moved, err);
-        memcpy(numbers, engine->index_limit, elements * sizeof *numbers);
-        art_layout_read(engine, io->input, 0, elements, engine->index_limit + elements);
+    size_t bytes = (size_t)(elements * 2 * sizeof *engine->index_limit + 63) / 64 * 64;
+    engine->index_limit = aligned_alloc(64, bytes);
+    ART_FAIL_IF(engine->index_limit == NULL, err, ART_MEMORY_MAP,
+                "no memory for the ranges of %llu indices", (unsigned long long)elements);
+    memset(engine->index_limit, 0, bytes); /* all its pages */
+    return ART_OK;
+}
+
+art_status art_indices_find(art_engine *engine, art_error *err) {
+    const art_phase_io *io = taking_phase(engine);
+    if (engine->index_limit == NULL) {
+        return ART_OK;
     }
-    free(moved);
-    return status;
+    uint64_t elements = sample_elements(engine, io->input);
+    uint32_t *numbers = art_engine_tensor_data(engine, io->input);
+    uint32_t *moved = engine->storages.version; /* which the check of the plan is done with */
+    memset(moved, 0, engine->storages.n * sizeof *moved);
+    for (uint64_t i = 0; i < elements; i++) {
+        numbers[i] = (uint32_t)i;
+    }
+    ART_TRY(follow(engine, io, moved, err));
+    memcpy(numbers, engine->index_limit, elements * sizeof *numbers);
+    art_layout_read(engine, io->input, 0, elements, engine->index_limit + elements);
+    return ART_OK;
 }
 
 void art_engine_index_limits(const art_engine *engine, uint32_t *limits) {

@@ -4,6 +4,10 @@
 
 #include "engine/engine.h"
 
+/* Take the memory for that before the arena is compared with what is left: it is not planned, as
+ * the plan's own bytes are not. */
+art_status art_indices_reserve(art_engine *engine, art_error *err);
+
 /* Find out which elements of a sample are indices, when a plan is opened. */
 art_status art_indices_find(art_engine *engine, art_error *err);
 

@@ -109,12 +109,15 @@ art_status art_engine_initialize(art_engine *engine, art_error *err) {
     return ART_OK;
 }
 
-/* Classes of labels that are floats, 0 where targets are values. */
-static uint64_t place_classes(const art_engine *engine) {
-    const art_phase_io *io = &engine->io[ART_PHASE_TRAIN];
-    bool places = io->loss_step < io->last &&
-                  engine->plan.steps[io->loss_step].op == ART_OP_PLACES_CROSS_ENTROPY_GRAD;
-    return places ? art_engine_classes(engine, io) : 0;
+/* Where a loss takes single numbers it is one of these; its other ranges have those in [0, 1). */
+static float random_target(const art_target_range *range, uint64_t seed, uint64_t stream,
+                           uint64_t counter) {
+    if (range->step == 0.0) {
+        return art_random_uniform(seed, stream, counter);
+    }
+    uint64_t numbers = (uint64_t)((range->high - range->low) / range->step) + 1;
+    uint64_t number = art_random_u32(seed, stream, counter) * numbers >> 32;
+    return (float)(range->low + range->step * (double)number);
 }
 
 void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, float *x,
@@ -137,12 +140,9 @@ void art_random_sample(const art_engine *engine, uint64_t seed, uint64_t index, 
         *(int32_t *)target = (int32_t)(word * info.n_classes >> 32);
         return;
     }
-    const uint64_t classes = place_classes(engine);
     for (uint64_t i = 0; i < info.target_elements; i++) {
         uint64_t counter = index * info.target_elements + i;
-        ((float *)target)[i] =
-            classes == 0 ? art_random_uniform(seed, target_stream, counter)
-                         : (float)(art_random_u32(seed, target_stream, counter) * classes >> 32);
+        ((float *)target)[i] = random_target(&info.targets, seed, target_stream, counter);
     }
 }
 

@@ -60,6 +60,7 @@ typedef struct art_phase_io {
     uint32_t output;
     uint32_t loss_step; /* last when there is none */
     int64_t ignored;    /* samples or places with this label do not count; ART_NO_LABEL: none */
+    unsigned targets;   /* what float targets may be: of art_target_ranges */
 } art_phase_io;
 
 /* Bytes before the records: magic, versions, sizes and sections. `header` is filled from bytes

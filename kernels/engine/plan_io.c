@@ -1,5 +1,6 @@
 /* Where do samples enter a phase, and where do loss and results leave it? */
 #include "engine/plan.h"
+#include "ops/targets.h"
 
 typedef struct loss_op {
     unsigned code;
@@ -7,36 +8,43 @@ typedef struct loss_op {
     unsigned logits, target, loss; /* slots */
     int correct;                   /* slot or -1 */
     int ignored;                   /* attribute or -1 */
+    unsigned targets;              /* ART_TARGETS_* of float targets */
+    int logarithms;                /* attribute that makes it the next of them, or -1 */
 } loss_op;
 
 /* The training or the evaluation step of a loss of `y`. */
-#define LOSS_STEP(NAME, PHASE, y, correct, ignored)                                                \
+#define LOSS_STEP(NAME, PHASE, y, correct, ignored, targets, logarithms)                           \
     {                                                                                              \
         ART_OP_##NAME, ART_PHASE_##PHASE, ART_##NAME##_##y, ART_##NAME##_TARGET,                   \
-            ART_##NAME##_LOSS, correct, ignored                                                    \
+            ART_##NAME##_LOSS, correct, ignored, ART_TARGETS_##targets, logarithms                 \
     }
 
-/* Both steps of a loss without a count of right samples. */
-#define ELEMENT_LOSS(NAME)                                                                         \
-    LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, -1), LOSS_STEP(NAME##_EVAL, EVALUATE, Y, -1, -1)
+/* Both steps of a loss of floats, without a count of right samples. */
+#define FLOAT_LOSS(NAME, targets, logarithms)                                                      \
+    LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, -1, targets, logarithms),                                 \
+        LOSS_STEP(NAME##_EVAL, EVALUATE, Y, -1, -1, targets, logarithms)
 
 /* Both steps of a loss of labels, some of which may be ignored. */
-#define LABEL_LOSS(NAME, correct)                                                                  \
-    LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, ART_##NAME##_GRAD_A_IGNORE_INDEX),                        \
-        LOSS_STEP(NAME##_EVAL, EVALUATE, Y, correct, ART_##NAME##_EVAL_A_IGNORE_INDEX)
+#define LABEL_LOSS(NAME, correct, targets)                                                         \
+    LOSS_STEP(NAME##_GRAD, TRAIN, Y, -1, ART_##NAME##_GRAD_A_IGNORE_INDEX, targets, -1),           \
+        LOSS_STEP(NAME##_EVAL, EVALUATE, Y, correct, ART_##NAME##_EVAL_A_IGNORE_INDEX, targets,    \
+                  -1)
+
+_Static_assert((int)ART_KL_DIV_GRAD_A_LOG_TARGET == (int)ART_KL_DIV_EVAL_A_LOG_TARGET,
+               "both steps of a divergence have their attributes in one order");
 
 static const loss_op loss_ops[] = {
-    LOSS_STEP(CROSS_ENTROPY_GRAD, TRAIN, LOGITS, -1, -1),
-    LOSS_STEP(CROSS_ENTROPY_EVAL, EVALUATE, LOGITS, ART_CROSS_ENTROPY_EVAL_CORRECT, -1),
-    LABEL_LOSS(WEIGHTED_CROSS_ENTROPY, ART_WEIGHTED_CROSS_ENTROPY_EVAL_CORRECT),
-    LABEL_LOSS(NLL, ART_NLL_EVAL_CORRECT),
-    LABEL_LOSS(PLACES_CROSS_ENTROPY, -1),
-    ELEMENT_LOSS(SOFT_CROSS_ENTROPY),
-    ELEMENT_LOSS(MSE),
-    ELEMENT_LOSS(HUBER),
-    ELEMENT_LOSS(KL_DIV),
-    ELEMENT_LOSS(BCE_WITH_LOGITS),
-    ELEMENT_LOSS(COSINE_EMBEDDING),
+    LOSS_STEP(CROSS_ENTROPY_GRAD, TRAIN, LOGITS, -1, -1, ANY, -1),
+    LOSS_STEP(CROSS_ENTROPY_EVAL, EVALUATE, LOGITS, ART_CROSS_ENTROPY_EVAL_CORRECT, -1, ANY, -1),
+    LABEL_LOSS(WEIGHTED_CROSS_ENTROPY, ART_WEIGHTED_CROSS_ENTROPY_EVAL_CORRECT, ANY),
+    LABEL_LOSS(NLL, ART_NLL_EVAL_CORRECT, ANY),
+    LABEL_LOSS(PLACES_CROSS_ENTROPY, -1, PLACES),
+    FLOAT_LOSS(SOFT_CROSS_ENTROPY, CLASSES, -1),
+    FLOAT_LOSS(MSE, ANY, -1),
+    FLOAT_LOSS(HUBER, ANY, -1),
+    FLOAT_LOSS(KL_DIV, PROBABILITIES, ART_KL_DIV_GRAD_A_LOG_TARGET),
+    FLOAT_LOSS(BCE_WITH_LOGITS, BINARY, -1),
+    FLOAT_LOSS(COSINE_EMBEDDING, PAIRS, -1),
 };
 
 static const char *const phase_names[3] = {"train", "evaluate", "predict"};
@@ -93,6 +101,11 @@ static art_status check_target(const art_plan *plan, const art_phase_io *io, art
     return ART_OK;
 }
 
+/* An integer attribute of a step; `otherwise` where it has none. */
+static int64_t attribute(const art_plan *plan, uint32_t step, int index, int64_t otherwise) {
+    return index < 0 ? otherwise : plan->attrs[plan->steps[step].attrs + (uint32_t)index].i;
+}
+
 static art_status find_loss(const art_plan *plan, unsigned phase, art_phase_io *io,
                             art_error *err) {
     for (uint32_t step = io->first; step < io->last; step++) {
@@ -109,9 +122,8 @@ static art_status find_loss(const art_plan *plan, unsigned phase, art_phase_io *
         io->loss = art_plan_operand(plan, step, op->loss);
         io->correct =
             op->correct < 0 ? ART_PLAN_NONE : art_plan_operand(plan, step, (unsigned)op->correct);
-        io->ignored = op->ignored < 0
-                          ? ART_NO_LABEL
-                          : plan->attrs[plan->steps[step].attrs + (uint32_t)op->ignored].i;
+        io->ignored = attribute(plan, step, op->ignored, ART_NO_LABEL);
+        io->targets = op->targets + (attribute(plan, step, op->logarithms, 0) != 0);
     }
     ART_FAIL_IF(io->loss_step == io->last, err, ART_PLAN_FORMAT, "the %s phase has no loss",
                 phase_names[phase]);
@@ -145,6 +157,7 @@ art_status art_plan_find_io(const art_plan *plan, art_phase_io io[3], art_error 
         p->input = p->logits = p->target = p->loss = p->correct = p->output = ART_PLAN_NONE;
         p->loss_step = p->last;
         p->ignored = ART_NO_LABEL;
+        p->targets = ART_TARGETS_ANY;
         if (p->first == p->last) {
             continue;
         }

@@ -3,6 +3,7 @@
 #include "engine/safetensors.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "engine/engine.h"
@@ -12,6 +13,7 @@
 #define SAVED_ROLES ART_ROLE_BUFFER
 #define CHUNK 8192 /* elements converted at a time */
 #define IGNORED "num_batches_tracked"
+#define MARK_BYTES 112
 
 /* Text goes to the writer, or is only counted when there is none. */
 typedef struct sink {
@@ -59,15 +61,32 @@ static art_status emit_entry(sink *s, const art_engine *engine, uint32_t id, uin
     return emit(s, text, n, err);
 }
 
-static art_status emit_header(sink *s, const art_engine *engine, const char *metadata,
-                              art_error *err) {
-    static const char key[] = "\"__metadata__\":";
+/* What a file says of itself: `metadata`, an object of strings, and before that `mark`; either may
+ * be NULL. */
+typedef struct about {
+    const char *mark, *metadata;
+} about;
+
+static art_status emit_about(sink *s, const about *a, art_error *err) {
+    static const char key[] = "\"__metadata__\":", marked[] = "{\"" ART_ST_BEST "\":";
+    const char *rest = a->metadata;
+    ART_TRY(emit(s, key, sizeof key - 1, err));
+    if (a->mark != NULL) {
+        ART_TRY(emit(s, marked, sizeof marked - 1, err));
+        ART_TRY(emit_string(s, a->mark, err));
+        rest = rest == NULL ? "}" : strchr(rest, '{') + 1;
+        rest += strspn(rest, " \t\r\n");
+        ART_TRY(emit(s, ",", *rest != '}', err));
+    }
+    return emit(s, rest, strlen(rest), err);
+}
+
+static art_status emit_header(sink *s, const art_engine *engine, const about *a, art_error *err) {
     uint64_t begin = 0;
-    bool first = metadata == NULL;
+    bool first = a->mark == NULL && a->metadata == NULL;
     ART_TRY(emit(s, "{", 1, err));
-    if (metadata != NULL) {
-        ART_TRY(emit(s, key, sizeof key - 1, err));
-        ART_TRY(emit(s, metadata, strlen(metadata), err));
+    if (!first) {
+        ART_TRY(emit_about(s, a, err));
     }
     for (uint32_t id = art_kept_next(engine, SAVED_ROLES, ART_PLAN_NONE); id != ART_PLAN_NONE;
          id = art_kept_next(engine, SAVED_ROLES, id)) {
@@ -95,25 +114,79 @@ static art_status save_tensor(art_writer *writer, const art_engine *engine, uint
     return ART_OK;
 }
 
+static art_status save(const art_engine *engine, const char *path, const about *a, art_error *err) {
+    art_writer writer;
+    sink count = {.writer = NULL};
+    ART_TRY(art_engine_check_ready(engine, err));
+    ART_TRY(emit_header(&count, engine, a, err));
+    ART_TRY(art_writer_open(&writer, path, err));
+    sink out = {.writer = &writer};
+    ART_TRY(art_writer_put(&writer, &count.bytes, sizeof count.bytes, err));
+    ART_TRY(emit_header(&out, engine, a, err));
+    for (uint32_t id = art_kept_next(engine, SAVED_ROLES, ART_PLAN_NONE); id != ART_PLAN_NONE;
+         id = art_kept_next(engine, SAVED_ROLES, id)) {
+        ART_TRY(save_tensor(&writer, engine, id, err));
+    }
+    return art_writer_commit(&writer, err);
+}
+
 art_status art_engine_save_safetensors(const art_engine *engine, const char *path, art_error *err) {
     return art_engine_save_safetensors_with(engine, path, NULL, err);
 }
 
 art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
                                             const char *metadata, art_error *err) {
-    art_writer writer;
-    sink count = {.writer = NULL};
-    ART_TRY(art_engine_check_ready(engine, err));
-    ART_TRY(emit_header(&count, engine, metadata, err));
-    ART_TRY(art_writer_open(&writer, path, err));
-    sink out = {.writer = &writer};
-    ART_TRY(art_writer_put(&writer, &count.bytes, sizeof count.bytes, err));
-    ART_TRY(emit_header(&out, engine, metadata, err));
-    for (uint32_t id = art_kept_next(engine, SAVED_ROLES, ART_PLAN_NONE); id != ART_PLAN_NONE;
-         id = art_kept_next(engine, SAVED_ROLES, id)) {
-        ART_TRY(save_tensor(&writer, engine, id, err));
+    const about a = {NULL, metadata};
+    return save(engine, path, &a, err);
+}
+
+/* Run, epoch and value of the best weights so far; `epoch` of the text is returned. */
+static size_t best_mark(const art_engine *engine, char mark[MARK_BYTES]) {
+    const art_monitor *m = &engine->monitor;
+    int n = snprintf(mark, MARK_BYTES, "seed %llu, epoch ", (unsigned long long)engine->state.seed);
+    snprintf(mark + n, MARK_BYTES - (size_t)n, "%llu, value %.17g",
+             (unsigned long long)m->best_epoch, m->best);
+    return (size_t)n;
+}
+
+art_status art_engine_save_best(const art_engine *engine, const char *path, const char *metadata,
+                                art_error *err) {
+    char mark[MARK_BYTES];
+    const about a = {mark, metadata};
+    best_mark(engine, mark);
+    return save(engine, path, &a, err);
+}
+
+/* The mark of a file, empty for one without it and for one that is nothing of this kind. */
+static void read_mark(const char *path, char mark[MARK_BYTES]) {
+    art_error ignored;
+    art_file file;
+    uint64_t start;
+    mark[0] = '\0';
+    if (art_file_open(&file, path, &ignored) != ART_OK) {
+        return;
     }
-    return art_writer_commit(&writer, err);
+    if (art_st_data_start(&file, &start, &ignored) != ART_OK ||
+        art_st_find_metadata(&file, start, ART_ST_BEST, mark, MARK_BYTES, &ignored) != ART_OK) {
+        mark[0] = '\0';
+    }
+    art_file_close(&file);
+}
+
+art_status art_engine_check_best(const art_engine *engine, const char *path, art_error *err) {
+    char have[MARK_BYTES], want[MARK_BYTES];
+    size_t epoch_at = best_mark(engine, want);
+    read_mark(path, have);
+    /* A run that was killed before its checkpoint, or whose newest one is damaged. */
+    bool later = strncmp(have, want, epoch_at) == 0 &&
+                 strtoull(have + epoch_at, NULL, 10) > engine->state.epoch;
+    ART_FAIL_IF(!later && strcmp(have, want) != 0, err, ART_DATA,
+                "%s does not hold the best weights of this run: it says '%s', the checkpoint '%s'; "
+                "keep the best weights in another file, or remove this one: then they are looked "
+                "for from epoch %llu on",
+                path, have[0] == '\0' ? "nothing" : have, want,
+                (unsigned long long)engine->state.epoch + 1);
+    return ART_OK;
 }
 
 /* Tensors [first, first + SEEN) of the plan, a bit for each that the file has. */

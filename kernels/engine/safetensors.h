@@ -14,6 +14,9 @@
 #define ART_ST_MAX_TENSORS 65536u
 #define ART_ST_DIMS 8u
 
+/* The entry of `__metadata__` by which a file is known as the best weights of a run. */
+#define ART_ST_BEST "armtrain.best"
+
 /* One entry of a header. */
 typedef struct art_st_entry {
     char name[1024];
@@ -35,6 +38,10 @@ art_status art_st_data_start(const art_file *file, uint64_t *start, art_error *e
  * offsets lie inside the file and match its shape. */
 art_status art_st_walk_header(const art_file *file, uint64_t start, art_st_visit visit,
                               void *context, art_error *err);
+
+/* The text of an entry of `__metadata__`, empty without one; the header is parsed as above. */
+art_status art_st_find_metadata(const art_file *file, uint64_t start, const char *key, char *text,
+                                size_t text_bytes, art_error *err);
 
 /* Bytes [begin, end) of a file are an object of strings, as `__metadata__` is. */
 art_status art_st_check_metadata(const art_file *file, uint64_t begin, uint64_t end,

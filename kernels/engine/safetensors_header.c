@@ -44,6 +44,9 @@ typedef struct parser {
     art_st_entry entry;
     uint64_t elements; /* product of the shape */
     uint64_t data_bytes;
+    const char *key; /* an entry of `__metadata__` whose text is wanted, or NULL */
+    char *text;
+    size_t text_bytes;
 } parser;
 
 static art_status parse_dtype(parser *p, art_error *err) {
@@ -153,9 +156,10 @@ static art_status parse_entry(parser *p, art_error *err) {
     return ART_OK;
 }
 
-/* `__metadata__` is an object of strings; nothing of it is used. */
-static art_status skip_metadata(art_json *json, art_error *err) {
-    char text[8];
+/* `__metadata__` is an object of strings. */
+static art_status parse_metadata(parser *p, art_error *err) {
+    art_json *json = &p->json;
+    char text[32];
     bool whole, more = true;
     int c;
     ART_TRY(art_json_expect(json, '{', err));
@@ -166,7 +170,11 @@ static art_status skip_metadata(art_json *json, art_error *err) {
     while (more) {
         ART_TRY(art_json_string(json, text, sizeof text, &whole, err));
         ART_TRY(art_json_expect(json, ':', err));
-        ART_TRY(art_json_string(json, text, sizeof text, &whole, err));
+        if (p->key != NULL && strcmp(text, p->key) == 0) {
+            ART_TRY(art_json_string(json, p->text, p->text_bytes, &whole, err));
+        } else {
+            ART_TRY(art_json_string(json, text, sizeof text, &whole, err));
+        }
         ART_TRY(art_json_more(json, '}', &more, err));
     }
     return ART_OK;
@@ -174,11 +182,11 @@ static art_status skip_metadata(art_json *json, art_error *err) {
 
 art_status art_st_check_metadata(const art_file *file, uint64_t begin, uint64_t end,
                                  art_error *err) {
-    art_json json;
+    parser p = {.key = NULL};
     int c;
-    art_json_start(&json, file, begin, end);
-    ART_TRY(skip_metadata(&json, err));
-    ART_TRY(art_json_peek(&json, &c, err));
+    art_json_start(&p.json, file, begin, end);
+    ART_TRY(parse_metadata(&p, err));
+    ART_TRY(art_json_peek(&p.json, &c, err));
     ART_FAIL_IF(c >= 0, err, ART_FILE_FORMAT,
                 "%s: something comes after the last brace of its JSON", file->path);
     return ART_OK;
@@ -192,7 +200,7 @@ static art_status walk(parser *p, art_st_visit visit, void *context, art_error *
         ART_TRY(art_json_string(&p->json, e->name, sizeof e->name, &e->name_whole, err));
         ART_TRY(art_json_expect(&p->json, ':', err));
         if (e->name_whole && strcmp(e->name, "__metadata__") == 0) {
-            ART_TRY(skip_metadata(&p->json, err));
+            ART_TRY(parse_metadata(p, err));
         } else {
             ART_TRY(parse_entry(p, err));
             if (++count > ART_ST_MAX_TENSORS) {
@@ -206,24 +214,43 @@ static art_status walk(parser *p, art_st_visit visit, void *context, art_error *
     return ART_OK;
 }
 
-art_status art_st_walk_header(const art_file *file, uint64_t start, art_st_visit visit,
+static art_status walk_header(parser *p, const art_file *file, uint64_t start, art_st_visit visit,
                               void *context, art_error *err) {
-    parser p;
     int c;
-    art_json_start(&p.json, file, 8, start);
-    p.data_bytes = file->bytes - start;
-    ART_TRY(art_json_expect(&p.json, '{', err));
-    ART_TRY(art_json_peek(&p.json, &c, err));
+    art_json_start(&p->json, file, 8, start);
+    p->data_bytes = file->bytes - start;
+    ART_TRY(art_json_expect(&p->json, '{', err));
+    ART_TRY(art_json_peek(&p->json, &c, err));
     if (c == '}') {
-        ART_TRY(art_json_expect(&p.json, '}', err));
+        ART_TRY(art_json_expect(&p->json, '}', err));
     } else {
-        ART_TRY(walk(&p, visit, context, err));
+        ART_TRY(walk(p, visit, context, err));
     }
-    ART_TRY(art_json_peek(&p.json, &c, err));
+    ART_TRY(art_json_peek(&p->json, &c, err));
     if (c >= 0) {
         return BAD(file, err, "something follows the header's last brace", file->path);
     }
     return ART_OK;
+}
+
+art_status art_st_walk_header(const art_file *file, uint64_t start, art_st_visit visit,
+                              void *context, art_error *err) {
+    parser p = {.key = NULL};
+    return walk_header(&p, file, start, visit, context, err);
+}
+
+static art_status pass_over(void *context, const art_st_entry *entry, art_error *err) {
+    (void)context;
+    (void)entry;
+    (void)err;
+    return ART_OK;
+}
+
+art_status art_st_find_metadata(const art_file *file, uint64_t start, const char *key, char *text,
+                                size_t text_bytes, art_error *err) {
+    parser p = {.key = key, .text = text, .text_bytes = text_bytes};
+    text[0] = '\0';
+    return walk_header(&p, file, start, pass_over, NULL, err);
 }
 
 /* The ranges with the lowest offsets from `position` on, in order. */

@@ -147,8 +147,8 @@ static art_status take_loss(const art_engine *engine, const art_phase_io *io, ui
         "the loss after %llu steps is %f; the first tensor that is not finite is '%s' "
         "(element %llu). This step changed no weight: lower the learning rate, clip the "
         "gradients, or go back to a checkpoint",
-        (unsigned long long)engine->state.step, value, art_engine_tensor_name(engine, tensor),
-        (unsigned long long)where);
+        (unsigned long long)engine->state.step, art_shown(value),
+        art_engine_tensor_name(engine, tensor), (unsigned long long)where);
 }
 
 /* Under clipping all gradients exist before the first weight changes, and their norms are known. */

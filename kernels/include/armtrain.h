@@ -68,6 +68,15 @@ typedef struct art_monitor {
     uint32_t data_crc32;     /* of some training samples, 0: unknown */
 } art_monitor;
 
+/* Which numbers a loss takes as float targets. */
+typedef struct art_target_range {
+    double low, high; /* the least and the largest */
+    double step;      /* 0: all between; else low and whole steps from it */
+    uint32_t shares;  /* 1: those of a sample are shares of 1 */
+    const char
+        *way; /* who needs that and what to do with others; NULL: all finite ones are taken */
+} art_target_range;
+
 typedef struct art_info {
     uint64_t arena_bytes;
     uint32_t batch_size;
@@ -77,6 +86,7 @@ typedef struct art_info {
     uint32_t target_is_label; /* 1: targets are class indices i32[N]; 0: float32 arrays */
     uint32_t n_classes;       /* last dimension of the logits, 0 without a label target */
     int32_t ignored_label;    /* samples or places with it do not count; -100 for none */
+    art_target_range targets; /* of float targets */
     uint64_t input_elements;  /* per sample */
     uint64_t target_elements; /* per sample */
     uint64_t output_elements; /* per sample */
@@ -146,6 +156,13 @@ ART_API art_status art_engine_save_safetensors(const art_engine *engine, const c
  */
 ART_API art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
                                                     const char *metadata, art_error *err);
+/* Likewise with a mark of the run and of the best epoch that it remembers. */
+ART_API art_status art_engine_save_best(const art_engine *engine, const char *path,
+                                        const char *metadata, art_error *err);
+/* After a resume: ART_DATA unless a file is what the run kept of its best epoch, or of one after
+ * the checkpoint. */
+ART_API art_status art_engine_check_best(const art_engine *engine, const char *path,
+                                         art_error *err);
 ART_API art_status art_engine_load_safetensors(art_engine *engine, const char *path,
                                                art_error *err);
 

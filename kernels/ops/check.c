@@ -131,20 +131,6 @@ art_status art_check_int(const art_op_args *args, unsigned index, const char *na
     return ART_OK;
 }
 
-art_status art_check_targets(const art_op_args *args, unsigned slot, float low, bool ends,
-                             const char *needs, art_error *err) {
-    const float *t = args->operand[slot].data;
-    const size_t count = (size_t)art_count(&args->operand[slot]);
-    const size_t row = count / args->operand[slot].dims[0];
-    for (size_t i = 0; i < count; i++) {
-        bool good = ends ? t[i] == low || t[i] == 1.0f : t[i] >= low && t[i] <= 1.0f;
-        ART_FAIL_IF(!good, err, ART_LABEL,
-                    "target %g of sample %zu in this batch, element %zu, is out of range: %s",
-                    (double)t[i], i / row, i % row, needs);
-    }
-    return ART_OK;
-}
-
 /* A float attribute is used as a float32: it is 0 or what every processor keeps apart from 0. */
 static art_status check_attr(const art_attr_spec *spec, art_attr attr, const char *op,
                              art_error *err) {
@@ -158,7 +144,7 @@ static art_status check_attr(const art_attr_spec *spec, art_attr attr, const cha
     ART_FAIL_IF(!isfinite(attr.f) || attr.f < spec->low || attr.f > spec->high || too_small, err,
                 ART_PLAN_FORMAT,
                 "%s.%s is %g, needs a finite number from %g to %g, not between 0 and %g", op,
-                spec->name, attr.f, spec->low, spec->high, ART_MIN_FLOAT);
+                spec->name, art_shown(attr.f), spec->low, spec->high, ART_MIN_FLOAT);
     return ART_OK;
 }
 

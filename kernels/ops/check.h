@@ -81,11 +81,6 @@ art_status art_check_alike(const art_op_args *args, const char *const *names, un
 art_status art_check_batched(const art_op_args *args, unsigned slot, const char *name,
                              unsigned batched, art_error *err);
 
-/* While running: all elements of a float operand lie in [low, 1], or are one of these if `ends`;
- * `needs` says who needs that. */
-art_status art_check_targets(const art_op_args *args, unsigned slot, float low, bool ends,
-                             const char *needs, art_error *err);
-
 /* A required float vector of `n` elements that does not depend on the batch. */
 art_status art_check_vector(const art_op_args *args, unsigned slot, const char *name,
                             unsigned dtype, uint32_t n, art_error *err);

@@ -45,7 +45,7 @@ art_status art_op_clip_scale_run(const art_op_args *args, art_error *err) {
         ART_FAIL_IF(!isfinite(acc[i]), err, ART_NONFINITE,
                     "the gradient norm is not finite: sum of squares %u of %u is %g; a smaller "
                     "learning rate may help",
-                    i, gradients, acc[i]);
+                    i, gradients, art_shown(acc[i]));
         sum += acc[i];
     }
     double scale = args->attr[ART_CLIP_SCALE_A_MAX_NORM].f / (sqrt(sum) + 1e-6);

@@ -13,6 +13,7 @@
 #include "core/math.h"
 #include "ops/op_functions.h"
 #include "ops/spans.h"
+#include "ops/targets.h"
 
 /* Operand slots of every operation here; the fourth is the gradient, or the count. */
 enum { Y, TARGET, LOSS, RESULT };
@@ -260,8 +261,7 @@ static loss_job soft_job(const art_op_args *args, unsigned ws) {
 static art_status run(const art_op_args *args, loss_job job, float *dx, int64_t *correct,
                       art_error *err) {
     if (job.soft) {
-        ART_TRY(art_check_targets(args, TARGET, 0.0f, false,
-                                  "cross-entropy of probabilities needs targets from 0 to 1", err));
+        ART_TRY(art_check_targets(args, TARGET, ART_TARGETS_CLASSES, err));
     } else {
         ART_TRY(weigh_labels(&job, err));
     }

@@ -1,6 +1,7 @@
 /* Losses that go element by element: a sum over the actual batch times a constant. */
 #include "ops/op_functions.h"
 #include "ops/spans.h"
+#include "ops/targets.h"
 
 /* Operand slots of every operation here. */
 enum { Y, TARGET, LOSS, DY };
@@ -167,10 +168,13 @@ static art_status check(const art_op_args *args, const char *const *names, unsig
 
 ELEMENT_LOSS(MSE, mse, 4, ART_OK)
 ELEMENT_LOSS(HUBER, huber, 6, ART_OK)
-ELEMENT_LOSS(KL_DIV, kl_div, 40, ART_OK)
+ELEMENT_LOSS(KL_DIV, kl_div, 40,
+             art_check_targets(args, TARGET,
+                               ART_TARGETS_PROBABILITIES +
+                                   (args->attr[ART_KL_DIV_GRAD_A_LOG_TARGET].i != 0),
+                               err))
 ELEMENT_LOSS(COSINE_EMBEDDING, cosine_embedding, 4,
-             art_check_targets(args, TARGET, -1.0f, true,
-                               "cosine embedding needs 1 for pairs that are alike, else -1", err))
+             art_check_targets(args, TARGET, ART_TARGETS_PAIRS, err))
 
 /* Binary cross-entropy has a workspace for its weights, and one weight for all or each column. */
 SAME_SLOTS(BCE_WITH_LOGITS);
@@ -185,8 +189,7 @@ SAME_SLOTS(BCE_WITH_LOGITS);
     }                                                                                              \
     art_status art_op_##op##_run(const art_op_args *args, art_error *err) {                        \
         const double count = (double)art_count(&args->operand[Y]);                                 \
-        ART_TRY(art_check_targets(args, TARGET, 0.0f, false,                                       \
-                                  "binary cross-entropy needs targets from 0 to 1", err));         \
+        ART_TRY(art_check_targets(args, TARGET, ART_TARGETS_BINARY, err));                         \
         run(args, bce_job(args, ART_##NAME##_WS, count), 40, bce_sum, dy);                         \
         return ART_OK;                                                                             \
     }

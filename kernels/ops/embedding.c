@@ -96,7 +96,7 @@ art_status art_check_indices(const art_array *x, uint32_t rows, art_error *err) 
         ART_FAIL_IF(!art_is_index(index[i], rows), err, ART_LABEL,
                     "index %g at place %llu of the batch is out of range: the table has rows 0 to "
                     "%u, indices are their numbers",
-                    (double)index[i], (unsigned long long)i, rows - 1);
+                    art_shown(index[i]), (unsigned long long)i, rows - 1);
     }
     return ART_OK;
 }

@@ -104,7 +104,7 @@ art_status run_augment_open(run_augment *a, art_engine *engine, uint64_t seed, a
     art_info info;
     art_engine_info(engine, &info);
     ART_TRY(art_augment_check(&a->what, input->shape + 1, input->shape_ndim - 1u, a->chw, err));
-    art_engine_set_augment(engine, &a->what);
+    ART_TRY(art_engine_set_augment(engine, &a->what, err));
     size_t elements = (size_t)info.input_elements;
     a->plain = malloc(2 * elements * sizeof(float));
     ART_FAIL_IF(a->plain == NULL, err, ART_MEMORY_MAP,

@@ -8,6 +8,7 @@
 #include "report.h"
 
 static const double large_input = 20.0, large_target = 1000.0;
+static const double most_uneven = 1e-3;
 static const double least_pixel = 128.0, most_pixel = 255.0;
 enum { IMBALANCE = 10, LISTED = 8 };
 
@@ -17,6 +18,8 @@ typedef struct seen {
     bool same;    /* all rows equal the first one */
     uint64_t bad; /* rows with a value that is not finite, and the first place */
     uint64_t bad_row, bad_element;
+    uint64_t uneven, uneven_row; /* rows of shares that do not sum to 1, and the first */
+    double uneven_sum;
 } seen;
 
 static float chunk[RUN_CHUNK], first_chunk[RUN_CHUNK];
@@ -32,8 +35,9 @@ static art_status compare(const run_column *c, uint64_t first, size_t n, seen *s
 
 /* Indices have no size that means anything: `limit` is not 0 where one stands. */
 static art_status look_at_row(const run_column *c, const uint32_t *limit, uint64_t row, seen *s,
-                              art_error *err) {
+                              double *sum, art_error *err) {
     uint64_t where = 0;
+    *sum = 0.0;
     for (uint64_t done = 0; done < c->row_elements;) {
         uint64_t left = c->row_elements - done;
         size_t n = left < RUN_CHUNK ? (size_t)left : RUN_CHUNK;
@@ -46,6 +50,7 @@ static art_status look_at_row(const run_column *c, const uint32_t *limit, uint64
             return ART_OK;
         }
         for (size_t i = 0; i < n; i++) {
+            *sum += (double)chunk[i];
             if (limit != NULL && limit[done + i] != 0) {
                 continue;
             }
@@ -60,10 +65,20 @@ static art_status look_at_row(const run_column *c, const uint32_t *limit, uint64
     return ART_OK;
 }
 
+/* Shares of float16 come closer to 1. */
+static void look_at_sum(uint64_t row, double sum, seen *s) {
+    if (fabs(sum - 1.0) > most_uneven && s->uneven++ == 0) {
+        s->uneven_row = row;
+        s->uneven_sum = sum;
+    }
+}
+
 static art_status look_at(const run_column *c, const uint32_t *limit, seen *s, art_error *err) {
     *s = (seen){.low = INFINITY, .high = -INFINITY, .same = true};
     for (uint64_t row = 0; row < c->count; row++) {
-        ART_TRY(look_at_row(c, limit, row, s, err));
+        double sum;
+        ART_TRY(look_at_row(c, limit, row, s, &sum, err));
+        look_at_sum(row, sum, s);
     }
     ART_FAIL_IF(s->bad > 0, err, ART_NONFINITE,
                 "%s: row %llu (counted from 0) is not finite at element %llu; repair or leave out "
@@ -93,18 +108,28 @@ static void tell_inputs(const run_options *o, const char *role, const seen *s, u
     }
 }
 
-static void tell_targets(const run_options *o, const char *role, const seen *s, uint64_t count) {
+static void tell_targets(const run_options *o, const char *role, const seen *s, uint64_t count,
+                         const art_target_range *range) {
+    bool bounded = range->way != NULL && !isinf(range->high);
     if (s->same && count > 1) {
         run_note(o,
                  "warning: %s data: all %llu samples have the same targets: there is nothing to "
                  "learn",
                  role, (unsigned long long)count);
     }
-    if (-s->low > large_target || s->high > large_target) {
+    if (!bounded && (-s->low > large_target || s->high > large_target)) {
         run_note(o,
                  "warning: %s data: targets lie in %g..%g; losses and gradients grow with them: "
                  "scale them, and outputs back",
                  role, s->low, s->high);
+    }
+    if (range->shares && s->uneven > 0) {
+        run_note(o,
+                 "warning: %s data: %llu of %llu targets do not sum to 1, the first one, of row "
+                 "%llu (counted from 0), but to %g: divide each by its sum, unless they are not "
+                 "meant as probabilities of classes",
+                 role, (unsigned long long)s->uneven, (unsigned long long)count,
+                 (unsigned long long)s->uneven_row, s->uneven_sum);
     }
 }
 
@@ -229,6 +254,6 @@ art_status run_preflight(const run_source *s, const art_engine *engine, const ru
     if (info.target_is_label) {
         return look_at_labels(s, o, &info, role, training, err);
     }
-    tell_targets(o, role, &targets, s->count);
+    tell_targets(o, role, &targets, s->count, &info.targets);
     return ART_OK;
 }

@@ -8,6 +8,7 @@
 #include "art_limits.h"
 #include "core/crc32.h"
 #include "ops/check.h"
+#include "ops/targets.h"
 #include "options.h"
 
 #define RANDOM_BATCHES 4
@@ -220,28 +221,75 @@ static art_status open_columns(run_source *s, art_error *err) {
     return ART_OK;
 }
 
-/* The first index of a sample that its table has no row for. */
-static art_status scan_indices(const run_column *x, const uint32_t *limit, art_error *err) {
+/* Rows with a finite element that cannot be used: how many, and the first. */
+typedef struct strays {
+    uint64_t rows, row, element;
+    float value;
+} strays;
+
+/* May element `at` of a row be `value`? */
+typedef bool (*good_value)(const void *context, uint64_t at, float value);
+
+static art_status find_strays(const run_column *column, good_value good, const void *context,
+                              strays *found, art_error *err) {
     static float chunk[RUN_CHUNK];
-    for (uint64_t row = 0; row < x->count; row++) {
-        for (uint64_t done = 0; done < x->row_elements;) {
-            uint64_t left = x->row_elements - done;
+    *found = (strays){0};
+    for (uint64_t row = 0; row < column->count; row++) {
+        bool stray = false;
+        for (uint64_t done = 0; done < column->row_elements && !stray;) {
+            uint64_t left = column->row_elements - done;
             size_t n = left < RUN_CHUNK ? (size_t)left : RUN_CHUNK;
-            ART_TRY(run_column_floats(x, row, done, n, chunk, err));
-            for (size_t i = 0; i < n; i++) {
-                uint32_t rows = limit[done + i];
-                ART_FAIL_IF(rows != 0 && isfinite(chunk[i]) && !art_is_index(chunk[i], rows), err,
-                            ART_LABEL,
-                            "%s: row %llu (counted from 0) has %.9g at element %llu, an index of "
-                            "an embedding whose rows are 0..%u; indices are whole numbers from 0: "
-                            "repair or leave out such samples, or plan with a larger "
-                            "num_embeddings",
-                            x->name, (unsigned long long)row, (double)chunk[i],
-                            (unsigned long long)(done + i), rows - 1);
+            ART_TRY(run_column_floats(column, row, done, n, chunk, err));
+            for (size_t i = 0; i < n && !stray; i++) {
+                stray = isfinite(chunk[i]) && !good(context, done + i, chunk[i]);
+                if (stray && found->rows++ == 0) {
+                    *found = (strays){1, row, done + i, chunk[i]};
+                }
             }
             done += n;
         }
     }
+    return ART_OK;
+}
+
+static bool is_index(const void *context, uint64_t at, float value) {
+    const uint32_t *limit = context;
+    return limit[at] == 0 || art_is_index(value, limit[at]);
+}
+
+/* The first index of a sample that its table has no row for. */
+static art_status scan_indices(const run_column *x, const uint32_t *limit, art_error *err) {
+    strays s;
+    ART_TRY(find_strays(x, is_index, limit, &s, err));
+    ART_FAIL_IF(s.rows > 0, err, ART_LABEL,
+                "%s: row %llu (counted from 0) has %.9g at element %llu, an index of an embedding "
+                "whose rows are 0..%u; indices are whole numbers from 0: repair or leave out such "
+                "samples, or plan with a larger num_embeddings (%llu in all)",
+                x->name, (unsigned long long)s.row, (double)s.value, (unsigned long long)s.element,
+                limit[s.element] - 1, (unsigned long long)s.rows);
+    return ART_OK;
+}
+
+static bool is_target(const void *context, uint64_t at, float value) {
+    (void)at;
+    return art_target_is_good(context, value);
+}
+
+/* The first target that the loss does not take. */
+static art_status scan_targets(const run_column *y, const art_target_range *range, art_error *err) {
+    char steps[40] = "";
+    strays s = {0};
+    if (range->way != NULL) {
+        ART_TRY(find_strays(y, is_target, range, &s, err));
+    }
+    if (range->step != 0.0) {
+        snprintf(steps, sizeof steps, " in steps of %g", range->step);
+    }
+    ART_FAIL_IF(s.rows > 0, err, ART_LABEL,
+                "%s: targets must lie in %g..%g%s, row %llu (counted from 0) has %.9g at element "
+                "%llu; %s (%llu in all)",
+                y->name, range->low, range->high, steps, (unsigned long long)s.row, (double)s.value,
+                (unsigned long long)s.element, range->way, (unsigned long long)s.rows);
     return ART_OK;
 }
 
@@ -276,7 +324,8 @@ static art_status check_columns(run_source *s, const art_engine *engine, art_err
         return check_labels(&s->y, info.n_classes, err);
     }
     ART_TRY(check_shape(&s->y, art_engine_tensor(engine, io->target), "target", err));
-    return check_floats(&s->y, false, err);
+    ART_TRY(check_floats(&s->y, false, err));
+    return scan_targets(&s->y, &info.targets, err);
 }
 
 static art_status open_random(run_source *s, const art_engine *engine, art_error *err) {

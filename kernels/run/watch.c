@@ -57,13 +57,18 @@ art_status run_watch_begin(run_loop *l, art_error *err) {
                 "--monitor val_accuracy needs labels, this plan's targets are numbers: use "
                 "val_loss");
     art_engine_get_monitor(l->engine, &m);
-    if (keep != NULL && m.quantity != ART_MONITOR_NOTHING && stat(keep, &info) != 0) {
-        run_note(l->options,
-                 "note: %s is missing: the best weights are looked for from epoch %llu on", keep,
-                 (unsigned long long)l->state.epoch + 1);
-        m.quantity = ART_MONITOR_NOTHING;
-        art_engine_set_monitor(l->engine, &m);
+    if (keep == NULL || m.quantity == ART_MONITOR_NOTHING) {
+        return ART_OK;
     }
+    if (stat(keep, &info) == 0) {
+        /* Another value than before is followed from the next epoch on, whose weights replace it.
+         */
+        return m.quantity == l->quantity ? art_engine_check_best(l->engine, keep, err) : ART_OK;
+    }
+    run_note(l->options, "note: %s is missing: the best weights are looked for from epoch %llu on",
+             keep, (unsigned long long)l->state.epoch + 1);
+    m.quantity = ART_MONITOR_NOTHING;
+    art_engine_set_monitor(l->engine, &m);
     return ART_OK;
 }
 
@@ -91,7 +96,7 @@ art_status run_watch_epoch(run_loop *l, art_error *err) {
      */
     const char *about;
     ART_TRY(run_source_about(&l->train, &about, err));
-    return art_engine_save_safetensors_with(l->engine, l->options->keep_best, about, err);
+    return art_engine_save_best(l->engine, l->options->keep_best, about, err);
 }
 
 bool run_watch_exhausted(const run_loop *l) {

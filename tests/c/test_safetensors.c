@@ -109,6 +109,48 @@ static void with_metadata(void) {
     EXPECT(file.n == plain.n && memcmp(file.data, plain.data, plain.n) == 0);
 }
 
+/* The mark of a best epoch comes first among the metadata, whatever these are. */
+static void best_weights(void) {
+    static const struct {
+        const char *metadata, *start;
+    } cases[] = {
+        {NULL, "{\"__metadata__\":{\"armtrain.best\":\"seed 8, epoch 2, value 0.25\"},\"bn1"},
+        {" { }", "{\"__metadata__\":{\"armtrain.best\":\"seed 8, epoch 2, value 0.25\"},\"bn1"},
+        {"{ \"a\":\"b\"}", "{\"__metadata__\":{\"armtrain.best\":\"seed 8, epoch 2, value 0.25\","
+                           "\"a\":\"b\"},\"bn1"},
+    };
+    const art_monitor before = engine->monitor;
+    const art_run_state state = engine->state;
+    art_error err;
+    engine->monitor = (art_monitor){.best_epoch = 2, .best = 0.25};
+    engine->state.seed = 8;
+    engine->state.epoch = 3;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        EXPECT_STATUS(art_engine_save_best(engine, in_dir("b"), cases[i].metadata, &err), ART_OK,
+                      err, "");
+        read_file(in_dir("b"), &file);
+        EXPECT(memcmp(file.data + 8, cases[i].start, strlen(cases[i].start)) == 0);
+        EXPECT_STATUS(art_engine_load_safetensors(engine, in_dir("b"), &err), ART_OK, err, "");
+        EXPECT_STATUS(art_engine_check_best(engine, in_dir("b"), &err), ART_OK, err, "");
+    }
+    engine->monitor.best = 0.125;
+    EXPECT_STATUS(art_engine_check_best(engine, in_dir("b"), &err), ART_DATA, err,
+                  "it says 'seed 8, epoch 2, value 0.25', the checkpoint 'seed 8, epoch 2, value "
+                  "0.125'");
+    engine->state.epoch = 1; /* of the run itself, after its checkpoint */
+    EXPECT_STATUS(art_engine_check_best(engine, in_dir("b"), &err), ART_OK, err, "");
+    engine->state.seed = 9;
+    EXPECT_STATUS(art_engine_check_best(engine, in_dir("b"), &err), ART_DATA, err,
+                  "looked for from epoch 2 on");
+    EXPECT_STATUS(art_engine_check_best(engine, in_dir("w"), &err), ART_DATA, err,
+                  "it says 'nothing'");
+    write_bytes(in_dir("b"), (const unsigned char *)"none", 4);
+    EXPECT_STATUS(art_engine_check_best(engine, in_dir("b"), &err), ART_DATA, err,
+                  "it says 'nothing'");
+    engine->monitor = before;
+    engine->state = state;
+}
+
 static void links_and_places(void) {
     art_error err;
     static bytes at_target;
@@ -347,6 +389,7 @@ int main(void) {
     engine = cnn_engine(4, 1, 4);
     exact_bytes();
     with_metadata();
+    best_weights();
     links_and_places();
     other_types();
     freedoms();

@@ -14,6 +14,7 @@ from armtrain import nn, optim
 from armtrain._engine import Augmenter
 from armtrain.cli.main import main
 from armtrain.data.augment import Augment, augment_of
+from armtrain.nn.functional import cat
 from armtrain.runtime.reference.random import normal, philox, stream_of_name
 
 RUN = Path(__file__).resolve().parents[2] / "build" / "armtrain-run"
@@ -281,6 +282,48 @@ def test_rows_of_values_take_noise_alone() -> None:
     for what in ("flip", Augment(shift=1)):
         with pytest.raises(at.ShapeError, match="noise alone"):
             trainer.fit("random:", 1, augment=what, progress=False)
+
+
+class Rated(nn.Module):
+    """A network of a number and an index."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items, self.last = nn.Embedding(6, 3), nn.Linear(4, 1)
+
+    def forward(self, x: Any) -> Any:
+        """Return ratings."""
+        return self.last(cat([x[:, :1], self.items(x[:, 1])], 1))
+
+
+@pytest.mark.parametrize("front", ["run", "python"])
+def test_noise_on_indices_is_refused_before_anything_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], front: str
+) -> None:
+    options = {"loss": nn.MSELoss(), "optimizer": optim.SGD(lr=0.1), "threads": 1}
+    at.plan(Rated(), input_shape=(2,), batch_size=4, **options).save(tmp_path / "m.plan")
+    x = np.full((8, 2), np.nan, np.float32)  # which the pre-flight would refuse
+    np.savez(tmp_path / "d.npz", x=x, y=np.ones((8, 1), np.float32))
+    args = [f"{tmp_path}/m.plan", "--data", f"npz:{tmp_path}/d.npz", "--epochs", "1"]
+    args += ["--augment", "noise=0.1"]
+    said = (
+        "noise changes every element of an input, and element 1 is an index of an embedding whose "
+        "rows are 0..5: leave noise out of the augmentation; nn.Dropout after the embedding "
+        "changes what it gives\n"
+    )
+    if front == "run":
+        done = subprocess.run([str(RUN), *args], capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (1, f"armtrain-run: {said}")
+    else:
+        assert main(["train", *args]) == 1
+        assert capsys.readouterr().err == f"armtrain train: {said}"
+
+
+def test_what_moves_indices_alone_trains() -> None:
+    net = nn.Sequential(nn.Embedding(6, 3), nn.Flatten(), nn.Linear(12, 1))
+    options = {"loss": nn.MSELoss(), "optimizer": optim.SGD(lr=0.1), "threads": 1}
+    trainer = at.Trainer(at.plan(net, input_shape=(1, 4), batch_size=4, **options))
+    trainer.fit("random:", 1, augment="flip,shift=1,crop=1", progress=False)
 
 
 @pytest.mark.parametrize(

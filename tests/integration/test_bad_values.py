@@ -92,6 +92,29 @@ def test_a_diverged_loss_gets_advice_and_no_row(plan: at.Plan) -> None:
     assert "of epoch " in str(caught.value)
 
 
+def test_a_loss_that_is_no_number_has_no_sign(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An infinity less another one is a NaN whose sign the processor chooses."""
+    net = nn.Sequential(nn.Linear(1, 2, bias=False), nn.Linear(2, 1, bias=False))
+    options = {"loss": nn.MSELoss(), "optimizer": optim.SGD(lr=0.1), "threads": 1}
+    diverged = at.plan(net, input_shape=(1,), batch_size=4, **options)
+    diverged.save(tmp_path / "m.plan")
+    trainer = at.Trainer(diverged)
+    trainer.load_state_dict(
+        {"0.weight": np.array([[3e38], [-3e38]]), "1.weight": np.array([[1.0, 1.0]])}
+    )
+    trainer.save(tmp_path / "w")
+    np.savez(tmp_path / "d.npz", x=np.full((4, 1), 3e38, np.float32), y=np.zeros((4, 1)))
+    args = [f"{tmp_path}/m.plan", "--data", f"npz:{tmp_path}/d.npz", "--epochs", "1"]
+    args += ["--weights", f"{tmp_path}/w"]
+    assert main(["train", *args]) == 1
+    said = capsys.readouterr().err
+    done = subprocess.run([str(RUN), *args], capture_output=True, text=True, check=False)
+    assert done.stderr == said.replace("armtrain train: ", "armtrain-run: ")
+    assert "the loss after 0 steps is nan;" in said
+
+
 def test_an_output_that_is_not_finite_names_the_row(plan: at.Plan) -> None:
     x, _ = load_digits("train")
     trainer = at.Trainer(plan, seed=0)

@@ -75,15 +75,20 @@ def test_both_front_ends_write_the_same_weights_and_names(folder: Path) -> None:
     assert main(["convert-data", SPEC, "-o", "train.npz"]) == 0
     assert main(["convert-data", "csv:test.csv", "--like", "train.npz", "-o", "test.npz"]) == 0
     options = ["--data", "npz:train.npz", "--validation", "npz:test.npz", "--epochs", "4"]
-    assert main(["train", "f.plan", *options, "--save", "npz.safetensors"]) == 0
+    best = ["--keep-best", "npz.best"]
+    assert main(["train", "f.plan", *options, *best, "--save", "npz.safetensors"]) == 0
     done = subprocess.run(
-        [str(RUN), "f.plan", *options, "--save", "run.safetensors"],
+        [str(RUN), "f.plan", *options, "--keep-best", "run.best", "--save", "run.safetensors"],
         capture_output=True,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     files = [Path(f"{name}.safetensors").read_bytes() for name in ("table", "npz", "run")]
     assert files[0] == files[1] == files[2]
+    assert Path("npz.best").read_bytes() == Path("run.best").read_bytes()
+    kept = read_metadata("run.best")
+    assert kept.pop("armtrain.best").startswith("seed 0, epoch ")
+    assert kept == read_metadata("run.safetensors")
     assert json.loads(read_metadata("run.safetensors")["armtrain.classes"]) == sorted(NAMES)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,10 @@ def test_targets_beyond_one_are_refused(bad: float, loss: nn.Loss) -> None:
     trainer = trainer_of(loss)
     target = np.full((4, 3), 0.5, np.float32)
     target[2, 1] = bad
-    with pytest.raises(DataError, match=f"target {bad} of sample 2 in this batch, element 1"):
+    with pytest.raises(DataError, match=rf"row 2 \(counted from 0\) has {bad} at element 1"):
         trainer.step(X, target)
+    with pytest.raises(DataError, match=f"target {bad} of sample 2 in this batch, element 1"):
+        trainer._engine.train_step(X, target, 4)
 
 
 @pytest.mark.parametrize("bad", [0.0, 0.5, -2.0])
@@ -101,8 +104,10 @@ def test_targets_of_pairs_are_signs(bad: float) -> None:
     trainer = trainer_of(nn.CosineEmbeddingLoss())
     target = np.ones((4, 3), np.float32)
     target[1, 2] = bad
-    with pytest.raises(DataError, match=f"target {bad:g} of sample 1 .* needs 1 for pairs .* else"):
+    with pytest.raises(DataError, match=rf"row 1 .* has {bad:g} .* needs 1 for pairs .* else"):
         trainer.step(X, target)
+    with pytest.raises(DataError, match=f"target {bad:g} of sample 1 .* needs 1 for pairs .* else"):
+        trainer._engine.train_step(X, target, 4)
 
 
 def test_pairs_are_pulled_together_and_apart() -> None:
@@ -184,8 +189,11 @@ def test_labels_of_places_are_floats_and_their_mean_is_over_places() -> None:
 def test_labels_of_places_out_of_range_are_refused(label: float) -> None:
     trainer, labels = trainer_of_places(nn.CrossEntropyLoss()), np.zeros((4, 2), np.float32)
     labels[2, 1] = label
-    with pytest.raises(at.ArmtrainError, match=rf"label {label:.10g} of place 5 .* 0 to 2"):
+    place = re.escape(f"0..2 in steps of 1, row 2 (counted from 0) has {label:g} at element 1")
+    with pytest.raises(DataError, match=place):
         trainer.step(X, labels)
+    with pytest.raises(DataError, match=rf"label {label:.10g} of place 5 .* 0 to 2"):
+        trainer._engine.train_step(X, labels, 4)
 
 
 @pytest.mark.parametrize("loss", [nn.NLLLoss(), nn.CrossEntropyLoss(probabilities=True)])

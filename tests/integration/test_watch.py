@@ -16,7 +16,9 @@ import pytest
 
 import armtrain as at
 from armtrain import nn, optim
+from armtrain.cli.main import main
 from armtrain.errors import ArgumentError, StorageError
+from armtrain.io.safetensors import load_file, read_metadata
 
 RUN = Path(__file__).resolve().parents[2] / "build" / "armtrain-run"
 DATA, HELD = "random:samples=22,seed=3", "random:samples=12,seed=5"
@@ -85,8 +87,13 @@ def test_the_best_weights_are_those_of_the_best_epoch(work: Path) -> None:
     assert best is not None
     trainer = at.Trainer("m.plan")
     trainer.fit(DATA, best, schedule=PLATEAU, validation=HELD, progress=False)
-    trainer.save("w")
-    assert Path("w").read_bytes() == Path("p.best").read_bytes()
+    kept = load_file("p.best")
+    assert {n: a.tobytes() for n, a in kept.items()} == {
+        n: a.tobytes() for n, a in trainer.state_dict().items()
+    }
+    seed, epoch, value = read_metadata("p.best")["armtrain.best"].split(", ")
+    assert (seed, epoch) == ("seed 0", f"epoch {best}")
+    assert float(value.removeprefix("value ")) == trainer.evaluate(HELD).loss
 
 
 @pytest.mark.parametrize(
@@ -169,6 +176,56 @@ def test_best_weights_that_are_gone_at_a_resume_are_looked_for_anew(
     assert note.replace("p.best", "r.best") in done.stdout
     assert Path("r.best").read_bytes() == Path("p.best").read_bytes()
     assert last("r") == last("p")
+
+
+def other_best(kind: str) -> None:
+    """Put weights that the run did not keep into p.best: of another run, of none, no weights."""
+    if kind == "garbage":
+        Path("p.best").write_bytes(b"{" * 40)
+        return
+    trainer = at.Trainer("m.plan", seed=1)
+    trainer.fit(DATA, 2, validation=HELD, keep_best="p.best", progress=False)
+    if kind == "saved":
+        trainer.save("p.best")
+
+
+@pytest.mark.parametrize("kind", ["run", "saved", "garbage", "earlier"])
+def test_best_weights_of_another_run_are_refused_at_a_resume(
+    kind: str, work: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    best = fit(1, "p").best_epoch
+    early = Path("p.best").read_bytes()
+    best = fit(4, "p").best_epoch
+    assert best is not None
+    assert best > 1
+    if kind == "earlier":
+        Path("p.best").write_bytes(early)
+    else:
+        other_best(kind)
+    before, checkpoint = Path("p.best").read_bytes(), last("p")
+    args = ["m.plan", "--data", DATA, "--validation", HELD, "--epochs", "6", "--resume"]
+    args += ["--schedule", PLATEAU, "--checkpoint", "p", "--keep-best", "p.best"]
+    assert main(["train", *args]) == 1
+    ours = capsys.readouterr().err.removeprefix("armtrain train: ")
+    done = subprocess.run([str(RUN), *args], check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, f"armtrain-run: {ours}")
+    says = {"run": "'seed 1, epoch ", "earlier": "'seed 0, epoch 1, "}.get(kind, "'nothing'")
+    assert f"p.best does not hold the best weights of this run: it says {says}" in ours
+    assert f"the checkpoint 'seed 0, epoch {best}, value " in ours
+    assert "in another file, or remove this one: then they are looked for from epoch 5 on" in ours
+    assert (Path("p.best").read_bytes(), last("p")) == (before, checkpoint)
+    fit(6, "p", keep_best="q.best")
+    assert Path("q.best").exists()
+
+
+def test_a_value_that_was_not_followed_before_begins_anew(work: Path) -> None:
+    fit(2, "p", monitor="val_loss")
+    shutil.copytree("p", "r")
+    for name in "pr":
+        Path(f"{name}.best").write_bytes(b"any")
+    history = fit(4, "p", monitor="train_loss")
+    assert history.best_epoch == run(4, "--monitor", "train_loss")["best_epoch"]
+    assert Path("p.best").read_bytes() == Path("r.best").read_bytes()
 
 
 @pytest.mark.parametrize("monitor", ["val_loss", "val_accuracy"])

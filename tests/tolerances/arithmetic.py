@@ -40,10 +40,10 @@ def _function(call: Call, exact: Outputs) -> Outputs:
 
 
 def _reduce(call: Call, exact: Outputs) -> Outputs:
-    """A sum in double, rounded once."""
+    """A sum in double, rounded once; this sum is rounded in double, too, and both may cancel."""
     terms = call["x"].size / exact["total"].size
     sums = _absolute(OpCode.REDUCE, replace(call, attrs={"scale": abs(call.number("scale"))}))
-    return {"total": 2 * U * exact["total"] + (terms + 2) * _DOUBLE * sums["total"]}
+    return {"total": U * np.abs(exact["total"]) + 2 * (terms + 2) * _DOUBLE * sums["total"]}
 
 
 def _matmul(call: Call, exact: Outputs) -> Outputs:

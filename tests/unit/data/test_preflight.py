@@ -11,6 +11,7 @@ import pytest
 from armtrain.data import Expected, open_data
 from armtrain.data.preflight import Scratch, preflight
 from armtrain.data.random import RandomSource
+from armtrain.data.target_range import TargetRange
 from armtrain.errors import DataError, NonFiniteError
 
 BATCH = 4
@@ -134,6 +135,21 @@ def test_labels_of_a_source_with_a_careless_check_are_refused() -> None:
 
     expected = Expected((3,), 4)
     with pytest.raises(DataError, match=r"mine:y: .*0\.\.3, row 5 .* has 7"):
+        preflight(Careless(), expected, scratch(expected), "training", -100)
+
+
+def test_targets_of_a_source_with_a_careless_check_are_refused() -> None:
+    class Careless:
+        name, count, notes = "mine", 6, ()
+
+        def read(self, rows: np.ndarray, x: np.ndarray, target: np.ndarray) -> None:
+            x[:] = rows[:, None]
+            target[:] = np.where(rows == 5, 2.5, 1)[:, None]
+
+    expected = Expected((3,), 0, (2,), (), TargetRange(-1.0, 3.0, 2.0, False, "take others"))
+    with pytest.raises(
+        DataError, match=r"mine:y: .*-1\.\.3 in steps of 2, row 5 .* has 2.5 at elem"
+    ):
         preflight(Careless(), expected, scratch(expected), "training", -100)
 
 

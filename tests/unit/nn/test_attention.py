@@ -144,6 +144,26 @@ class Plain(nn.Module):
         return self.heads(x, x, x, need_weights=self.need_weights)[0]
 
 
+def test_a_tree_shows_arguments_and_all_parts() -> None:
+    shown = (
+        "MultiheadAttention(",
+        "  8, 2, dropout=0.5, batch_first=True",
+        "  (in_proj_weight): Parameter(24, 8)",
+        "  (in_proj_bias): Parameter(24,)",
+        "  (out_proj): Linear(in_features=8, out_features=8, bias=True)",
+        ")",
+    )
+    assert repr(nn.MultiheadAttention(8, 2, 0.5, batch_first=True)).splitlines() == [*shown]
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.5, "gelu", batch_first=True, norm_first=True)
+    first, second, *rest = repr(layer).splitlines()
+    assert (first, second) == ("TransformerEncoderLayer(", "  activation='gelu', norm_first=True")
+    assert rest[:6] == ["  (self_attn): " + shown[0], *(f"  {line}" for line in shown[1:])]
+    names = [line[3 : line.index(")")] for line in rest if line.startswith("  (")]
+    assert names == [name for name, _ in layer.named_children()]
+    plain = nn.TransformerEncoderLayer(8, 2, batch_first=True)
+    assert repr(plain).splitlines()[1] == "  (self_attn): MultiheadAttention("
+
+
 def test_shares_that_nobody_reads_cost_nothing_and_values_are_projected_once() -> None:
     with_shares, without = (
         [step.op for step in planned(Plain(need), (5, 4)).program.steps] for need in (True, False)

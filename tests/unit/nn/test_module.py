@@ -126,6 +126,15 @@ def test_repr_shows_the_tree() -> None:
     assert "    (0): ReLU()" in text
 
 
+def test_repr_shows_arguments_above_the_tree() -> None:
+    class Scaled(nn.Sequential):
+        def extra_repr(self) -> str:
+            return "scale=3"
+
+    assert repr(Scaled(nn.ReLU())) == "Scaled(\n  scale=3\n  (0): ReLU()\n)"
+    assert repr(Scaled()) == "Scaled(scale=3)"
+
+
 def test_modules_nested_too_deeply_are_refused() -> None:
     net: nn.Module = nn.Linear(2, 2)
     for _ in range(sys.getrecursionlimit()):

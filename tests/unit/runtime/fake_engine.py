@@ -48,9 +48,6 @@ class FakeEngine:
     def set_state(self, state: dict[str, Any]) -> None:
         self.state = dict(state)
 
-    def set_augment(self, **what: Any) -> None:
-        self.augment = what
-
     def get_monitor(self) -> dict[str, Any]:
         return dict(self.monitor)
 

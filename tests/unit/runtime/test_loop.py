@@ -47,7 +47,6 @@ def run(
             seed=seed,
             labels=False,
             progress=Quiet(notes),
-            save=lambda path: None,
         )
         return loop.run(source, source if validation else None, FitOptions(**options))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,8 +14,8 @@ from armtrain.data.columns import ArrayColumn
 from armtrain.data.source import TableSource
 from armtrain.errors import DoesNotFitError
 from armtrain.runtime.batches import Buffers
-from armtrain.runtime.engine import engine_module, expected_of
-from armtrain.runtime.room import WORK_BYTES, buffer_bytes, take_room
+from armtrain.runtime.engine import engine_module, expected_by, expected_of
+from armtrain.runtime.room import WORK_BYTES, buffer_bytes, index_bytes, take_room
 
 
 def table(dtype: type, n: int = 5) -> TableSource:
@@ -30,6 +31,23 @@ def test_buffers_are_counted_to_the_byte(loss: nn.Module) -> None:
     program = at.plan(net, input_shape=(1, 3, 4), batch_size=7, **options).program
     classes = 3 if isinstance(loss, nn.CrossEntropyLoss) else 0
     assert buffer_bytes(program) == Buffers(7, expected_of(program, classes)).nbytes
+
+
+def test_ranges_of_indices_are_counted() -> None:
+    net = nn.Sequential(nn.Embedding(300, 2), nn.Flatten(), nn.Linear(200_000, 1))
+    options = {"loss": nn.MSELoss(), "optimizer": optim.SGD(lr=0.1), "threads": 1}
+    program = at.plan(net, input_shape=(100_000,), batch_size=1, **options).program
+    engine = SimpleNamespace(
+        info=lambda: {"input_elements": 100_000, "n_classes": 0},
+        index_limits=lambda rows: rows.fill(300),
+        target_range=lambda: None,
+    )
+    tracemalloc.start()
+    expected = expected_by(engine, program)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert set(expected.index_limits) == {300}
+    assert 12 * 100_000 <= peak <= index_bytes(program) + 4096
 
 
 @pytest.mark.parametrize(
