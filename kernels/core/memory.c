@@ -31,6 +31,17 @@ static uint64_t read_number(const char *folder, const char *name, uint64_t fallb
                : art_number_after(text, "", fallback);
 }
 
+/* Pages that Linux takes from a group's limit at once, for one processor; what is left of them on
+ * others is not given back in time when the limit is reached, and memory.stat is as far behind. */
+#define CHARGED_PAGES 64u
+#define MOST_PROCESSORS 8 /* that a process has run on lately */
+
+static uint64_t charged_ahead(void) {
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    processors = processors < 1 ? 1 : processors > MOST_PROCESSORS ? MOST_PROCESSORS : processors;
+    return (uint64_t)processors * CHARGED_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 /* File pages of the group can be dropped by the kernel, so they do not count as used. */
 static void consider_group(void *context, const char *folder, int version) {
     char text[8192];
@@ -51,7 +62,7 @@ static void consider_group(void *context, const char *folder, int version) {
                              : art_number_after(text, "total_inactive_file ", 0) +
                                    art_number_after(text, "total_active_file ", 0);
     }
-    consider(context, left(limit, left(used, cache)),
+    consider(context, left(limit, left(used, cache) + charged_ahead()),
              version == 2 ? "the control group's memory.max"
                           : "the control group's memory.limit_in_bytes");
 }
