@@ -131,7 +131,7 @@ test-emulated-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## 
 	$(VENV_PYTHON) -m scripts.emulate_python
 	$(VENV_PYTHON) -m pytest tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
 
-test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
+test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run $(BUILD)/bench_kernels.so ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
 
 BOARD_TARGET_arm64 = aarch64

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from time import thread_time
 
 import numpy as np
@@ -48,12 +49,12 @@ def measure_roofs(level: str, copy_bytes: int = _COPY_BYTES) -> Roofs:
     EngineError
         This processor lacks the level.
     """
-    multiply_adds = engine_module().multiply_adds
+    multiply_adds = partial(engine_module().multiply_adds, level)
     rounds = _FIRST_ROUNDS
-    while _seconds(lambda: multiply_adds(level, rounds)) < _SECONDS:
+    while _seconds(partial(multiply_adds, rounds)) < _SECONDS:
         rounds *= 2
-    flop = multiply_adds(level, rounds)
-    flops = flop / min(_seconds(lambda: multiply_adds(level, rounds)) for _ in range(_REPEATS))
+    seconds = min(_seconds(partial(multiply_adds, rounds)) for _ in range(_REPEATS))
+    flops = multiply_adds(rounds) / seconds
     source = np.ones(copy_bytes // 4, np.float32)
     target = np.zeros_like(source)
     seconds = min(_seconds(lambda: np.copyto(target, source)) for _ in range(_REPEATS))

@@ -163,8 +163,7 @@ class Torch(_InProcess):
 class RunProgram:
     """`armtrain-run`: a run of many epochs minus a run of one, in which all else is the same.
 
-    The data are an npz file of as many batches as 16 MiB hold, at least one, read anew in every
-    epoch as in any training.
+    The data are an npz file of some batches, read anew in every epoch as in any training.
 
     Parameters
     ----------
@@ -172,10 +171,12 @@ class RunProgram:
     batch : Batch
     folder : Path
         Takes plan and data.
+    batches : int
+        In an epoch; 16 MiB of them are the most.
     """
 
-    def __init__(self, plan: at.Plan, batch: Batch, folder: Path) -> None:
-        self._batches = max(1, min(64, _FILE_BYTES // batch.x.nbytes))
+    def __init__(self, plan: at.Plan, batch: Batch, folder: Path, batches: int) -> None:
+        self._batches = max(1, min(batches, _FILE_BYTES // batch.x.nbytes))
         times = (self._batches, *[1] * (batch.x.ndim - 1))
         plan.save(folder / "bench.plan")
         y = np.tile(batch.y, (self._batches, *[1] * (batch.y.ndim - 1)))

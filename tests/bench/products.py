@@ -1,4 +1,4 @@
-"""Matrix products and convolutions of the engine: beside OpenBLAS, PyTorch and the multiply-add roof.
+"""Matrix products and convolutions of the engine, beside OpenBLAS, PyTorch and a roof.
 
 Everything is timed on one thread, by that thread's time, in turns; figures are medians.
 """
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.runtime.engine import engine_module
 from tests.bench.openblas import OpenBlas
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
 LIBRARY = Path(__file__).resolve().parents[2] / "build" / "bench_kernels.so"
 PASSES = ("forward", "grad_x", "grad_w")
 _SECONDS = 0.01  # of one timing at least
+_ROOF_ROUNDS = 100_000
 
 GEMMS: tuple[tuple[int, int, int], ...] = (
     *((n, n, n) for n in (64, 128, 256, 512, 1024)),
@@ -140,6 +142,7 @@ class Kernels:
         self._library.bench_scratch_bytes.restype = ctypes.c_uint64
         self._library.bench_conv.restype = ctypes.c_double
         self._library.bench_sgemm.restype = ctypes.c_double
+        self._level = level
         self._opened = ctypes.c_void_p(self._library.bench_open(level.encode()))
         if not self._opened:
             raise ValueError(f"kernel level '{level}' does not run here")
@@ -162,6 +165,10 @@ class Kernels:
         return float(
             self._library.bench_sgemm(function, blas.integer_bits, m, n, k, *pointers, count)
         )
+
+    def multiply_adds(self, rounds: int) -> int:
+        """Multiply and add in registers; return how many operations that were."""
+        return int(engine_module().multiply_adds(self._level, rounds))
 
     def arrays(self, shape: Shape) -> list[NDArray[np.float32]]:
         """Return x, w and y with numbers, and scratch."""
@@ -199,18 +206,23 @@ def gemm_row(
     return {"size": list(size), **rates} | _ratio(rates, "armtrain", "openblas")
 
 
-def convolution_row(
-    kernels: Kernels, shape: Shape, roof: float, repeats: int
-) -> dict[str, Any]:
-    """Return FLOP/s of the three passes, and their shares of the multiply-add rate `roof`."""
+def convolution_row(kernels: Kernels, shape: Shape, repeats: int) -> dict[str, Any]:
+    """Return FLOP/s of the three passes, and their shares of multiply-adds in registers.
+
+    These take their turns too: a processor's clock changes with what its neighbours do.
+    """
     arrays = kernels.arrays(shape)
     works = {
         name: lambda count, number=i: kernels.convolve(number, shape, arrays, count)
         for i, name in enumerate(PASSES)
     }
-    rates = {name: shape.flop / s for name, s in in_turns(works, repeats).items()}
+    flop = kernels.multiply_adds(_ROOF_ROUNDS)
+    works["roof"] = _timed(lambda: kernels.multiply_adds(_ROOF_ROUNDS))
+    seconds = in_turns(works, repeats)
+    roof = flop / seconds.pop("roof")
+    rates = {name: shape.flop / s for name, s in seconds.items()}
     shares = {f"{name}_share": rate / roof for name, rate in rates.items()}
-    return {"shape": str(shape), **rates, **shares}
+    return {"shape": str(shape), "roof": roof, **rates, **shares}
 
 
 def depthwise_row(kernels: Kernels, shape: Shape, repeats: int, torch: Any) -> dict[str, Any]:
@@ -219,9 +231,7 @@ def depthwise_row(kernels: Kernels, shape: Shape, repeats: int, torch: Any) -> d
     row: dict[str, Any] = {"shape": str(shape)}
     theirs = _torch_passes(torch, shape) if torch else {}
     for i, name in enumerate(PASSES):
-        works = {
-            "armtrain": lambda count, number=i: kernels.convolve(number, shape, arrays, count)
-        }
+        works = {"armtrain": lambda count, number=i: kernels.convolve(number, shape, arrays, count)}
         if torch:
             works["torch"] = theirs[name]
         seconds = in_turns(works, repeats)

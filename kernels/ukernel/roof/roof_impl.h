@@ -1,6 +1,6 @@
 /* The body of all levels, in GCC vector extensions. The including file defines ART_ROOF_LEVEL (name
- * suffix), ART_ROOF_WIDTH (floats per vector) and, where the compiler keeps the extensions away from
- * the vector unit, ART_ROOF_MULADD (sum + sum * factor). */
+ * suffix), ART_ROOF_WIDTH (floats per vector) and, where the compiler keeps the extensions away
+ * from the vector unit, ART_ROOF_MULADD (sum + sum * factor). */
 #include "ukernel/roof/roof.h"
 
 #define ART_CAT_(a, b) a##_##b
@@ -36,5 +36,4 @@ static float run(uint64_t rounds) {
     return all[0];
 }
 
-const art_roof ART_CAT(art_roof, ART_ROOF_LEVEL) = {.flop = 2 * SUMS * ART_ROOF_WIDTH,
-                                                    .run = run};
+const art_roof ART_CAT(art_roof, ART_ROOF_LEVEL) = {.flop = 2 * SUMS * ART_ROOF_WIDTH, .run = run};
