@@ -90,8 +90,7 @@ $(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk kernels/levels.mk
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
 contract_of = $(if $(filter $(LEVELS_FUSING),$(call level_of,$(1))),$(CONTRACT_FUSE),$(CONTRACT_OFF))
-$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(call contract_of,$(s)) $(FLAGS_GEMM_$(call level_of,$(s))))))
-$(foreach s,$(SOURCES_ROOF),$(eval $(call level_rule,$(s),$(call contract_of,$(s)))))
+$(foreach s,$(SOURCES_GEMM) $(SOURCES_ROOF),$(eval $(call level_rule,$(s),$(call contract_of,$(s)) $(FLAGS_GEMM_$(call level_of,$(s))))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF) $(OPT_VEC_$(ARCH)))))
 
 # Parsers, files, messages, checks, what reads memory in jumps and sums of rows in double do not repay
