@@ -18,14 +18,14 @@ VENV_PYTHON = $(VENV)/bin/python
 PIP = $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 PY_SOURCES = armtrain scripts boards tests setup.py
 TYPED_SOURCES = armtrain scripts boards
-C_FORMATTED = $(shell find kernels tests/c -name '*.[ch]' -not -path 'kernels/cython/*' \
+C_FORMATTED = $(shell find kernels tests/c tests/bench -name '*.[ch]' -not -path 'kernels/cython/*' \
   -not -name art_plan.h -not -name art_limits.h -not -name art_ops.h -not -name art_levels.h)
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"
 
 .PHONY: help real-data venv lib run ext cross cross-a64 cross-a32 cross-v6 check-artifacts show test test-c \
-  test-emulated test-emulated-py arm-perf arm-perf-update board board-test test-py lint format types asan tsan fuzz bench golden \
+  test-emulated test-emulated-py arm-perf arm-perf-update board board-test test-py lint format types asan tsan fuzz bench bench-kernels golden \
   wheel sdist clean demo check-host check-host-c asan-build c-tests run-c-tests generated
 
 help: ## this list
@@ -67,7 +67,7 @@ $(VENV)/.stamp-cross: pyproject.toml $(VENV)/.stamp-build
 	@touch $@
 
 # The extension is built in place; the editable install adds metadata and the command.
-$(VENV)/.stamp-ext: $(VENV)/.stamp-build setup.py $(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC) \
+$(VENV)/.stamp-ext: $(VENV)/.stamp-build setup.py $(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC) $(SOURCES_ROOF) \
   $(HEADERS) kernels/kernels.mk $(wildcard kernels/cython/*.p[yx][xdi])
 	$(PIP) install --no-build-isolation --no-deps --editable .
 	@touch $@
@@ -131,7 +131,7 @@ test-emulated-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(VENV)/.stamp-cross ## 
 	$(VENV_PYTHON) -m scripts.emulate_python
 	$(VENV_PYTHON) -m pytest tests/emulated/test_python.py -m emulated $(PYTEST_ARGS)
 
-test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run ## the Python tests (PYTEST_ARGS=...)
+test-py: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/armtrain-run $(BUILD)/bench_kernels.so ## the Python tests (PYTEST_ARGS=...)
 	$(VENV_PYTHON) -m pytest $(PYTEST_ARGS)
 
 BOARD_TARGET_arm64 = aarch64
@@ -179,12 +179,19 @@ fuzz: check-host-c ## N mutated inputs per fuzzer under the sanitizers (make fuz
 
 asan-build: $(C_FUZZERS) ## build the fuzzers of BUILD
 
-bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## benchmarks of planner, training steps and operations on this machine
-	$(VENV_PYTHON) -m pytest tests/bench -m bench --benchmark-columns=min,median,rounds
-	$(VENV_PYTHON) -m tests.bench.operations
-	@if $(VENV_PYTHON) -c "import torch" 2>/dev/null; then \
-	  $(VENV_PYTHON) tests/bench/compare_torch.py; else \
-	  echo "not compared with PyTorch: it is not installed (pip install torch==2.13.0)"; fi
+# Symbols of the library are hidden: what is measured is linked with it.
+$(BUILD)/bench_kernels.so: tests/bench/kernels.c $(BUILD)/libarmtrain.a
+	$(CC) $(CFLAGS_COMMON) $(CONTRACT_OFF) -shared -o $@ $^ -lm
+
+bench-kernels: check-host-c $(BUILD)/bench_kernels.so ## build what make bench measures products with
+
+WORKLOADS ?=
+FRAMEWORKS ?=
+PARTS ?=
+BENCH_ARGS ?=
+bench: $(VENV)/.stamp-dev $(VENV)/.stamp-ext $(BUILD)/bench_kernels.so $(BUILD)/armtrain-run ## speed and memory beside PyTorch's and OpenBLAS's (docs/benchmarks.md)
+	$(TORCH_PYTHON) -m tests.bench $(if $(WORKLOADS),--workloads $(WORKLOADS)) \
+	  $(if $(FRAMEWORKS),--frameworks $(FRAMEWORKS)) $(if $(PARTS),--parts $(PARTS)) $(BENCH_ARGS)
 
 real-data: $(VENV)/.stamp-dev $(VENV)/.stamp-ext ## fetch published data (31 MB of images and more) and train on them
 	$(VENV_PYTHON) -m scripts.real_data

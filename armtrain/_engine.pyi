@@ -76,8 +76,13 @@ class Engine:
     def initialize(self) -> None:
         """Start a new run: weights by their initialisers, a fresh state."""
 
-    def train_step(self, x: _Array, target: _Array, n: int) -> float:
-        """Train on n samples and return their mean loss."""
+    def train_step(
+        self, x: _Array, target: _Array, n: int, nanoseconds: _Array | None = None
+    ) -> float:
+        """Train on n samples and return their mean loss.
+
+        To element i of `nanoseconds` (uint64, one a step of the plan) the time of step i is added.
+        """
 
     def evaluate_step(self, x: _Array, target: _Array, n: int) -> tuple[float, int]:
         """Return the mean loss of n samples and how many were predicted right."""
@@ -219,6 +224,9 @@ def kernel_levels() -> list[str]:
 
 def cpu_features() -> int:
     """Return the feature bits of this processor."""
+
+def multiply_adds(level: str, rounds: int) -> int:
+    """Multiply and add in registers at a kernel level; return how many operations that were."""
 
 def usable_cpus() -> int:
     """Return how many processors this process may use (affinity and control group)."""

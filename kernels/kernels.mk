@@ -75,20 +75,22 @@ SOURCES_BASE = $(sort $(wildcard kernels/core/*.c kernels/dispatch/*.c kernels/p
 SOURCES_REF = $(sort $(wildcard kernels/ref/*.c))
 SOURCES_GEMM = $(foreach l,$(LEVELS),$(sort $(wildcard kernels/ukernel/gemm/*_$(l).c)))
 SOURCES_VEC = $(foreach l,$(LEVELS),$(sort $(wildcard kernels/ukernel/vec/*_$(l).c)))
+SOURCES_ROOF = $(foreach l,$(LEVELS),$(wildcard kernels/ukernel/roof/*_$(l).c))
 SOURCES_RUN = $(sort $(wildcard kernels/run/*.c))
 HEADERS = $(shell find kernels -name '*.h' -o -name '*.def' -o -name '*.inc')
 
 object = $(patsubst kernels/%.c,$(BUILD)/obj/%.o,$(1))
 level_of = $(lastword $(foreach l,$(LEVELS),$(if $(filter %_$(l).c,$(1)),$(l))))
 
-OBJECTS_LIB = $(call object,$(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC))
+OBJECTS_LIB = $(call object,$(SOURCES_BASE) $(SOURCES_GEMM) $(SOURCES_VEC) $(SOURCES_ROOF))
 
 define level_rule
 $(call object,$(1)): $(1) $$(HEADERS) kernels/kernels.mk kernels/levels.mk
 	@mkdir -p $$(dir $$@)
 	$$(CC) $$(CFLAGS_COMMON) $(2) $$(FLAGS_$(call level_of,$(1))) -c $$< -o $$@
 endef
-$(foreach s,$(SOURCES_GEMM),$(eval $(call level_rule,$(s),$(if $(filter $(LEVELS_FUSING),$(call level_of,$(s))),$(CONTRACT_FUSE),$(CONTRACT_OFF)) $(FLAGS_GEMM_$(call level_of,$(s))))))
+contract_of = $(if $(filter $(LEVELS_FUSING),$(call level_of,$(1))),$(CONTRACT_FUSE),$(CONTRACT_OFF))
+$(foreach s,$(SOURCES_GEMM) $(SOURCES_ROOF),$(eval $(call level_rule,$(s),$(call contract_of,$(s)) $(FLAGS_GEMM_$(call level_of,$(s))))))
 $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF) $(OPT_VEC_$(ARCH)))))
 
 # Parsers, files, messages, checks, what reads memory in jumps, sums of rows in double and losses whose

@@ -78,7 +78,7 @@ SUITES = {
 }
 # Left out: what measures a process, processes that only make plans (tests/emulated does that), the
 # reference's arithmetic in double, which is NumPy's alone, and all signals but one.
-SELECTED = "not bench and not emulated and not own_process"
+SELECTED = "not emulated and not own_process"
 LEFT_OUT = (
     "tests/cases/test_plan_layout.py::test_plan_19_the_same_bytes_in_every_process",
     "tests/golden/test_golden.py::test_reference_follows_torch_in_double",

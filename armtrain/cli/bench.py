@@ -34,6 +34,12 @@ def add_parser(subparsers: Subparsers) -> Parser:
         metavar="L",
         help="one level; default: all that run here",
     )
+    parser.add_argument(
+        "--profile",
+        action="store_true",
+        help="time each operation of a training step instead, beside what this processor reaches "
+        "at best; with --json every step too",
+    )
     return parser
 
 
@@ -42,6 +48,11 @@ def run(args: argparse.Namespace) -> int:
     from armtrain.runtime.engine import engine_module
 
     plan = _plan(args.model, args.batch)
+    if args.profile:
+        from armtrain.cli.bench_profile import print_profile
+
+        print_profile(args.model, plan, args.repeat, args.threads, args.kernel_level, args.json)
+        return 0
     levels = [args.kernel_level] if args.kernel_level else list(engine_module().kernel_levels())
     rows = []
     for level in levels:

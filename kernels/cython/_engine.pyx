@@ -135,17 +135,23 @@ cdef class Engine:
             status = art_engine_initialize(self.engine, &err)
         self._leave(status, &err)
 
-    def train_step(self, x, target, n):
+    def train_step(self, x, target, n, nanoseconds=None):
         cdef art_error err
         cdef int status
         cdef double loss = 0
         cdef uint32_t rows = n
         cdef _Buffer a = _typed(x, "x", "float32", n * self.facts.input_elements)
         cdef _Buffer b = self.target_of(target, n)
+        cdef _Buffer times = None
+        if nanoseconds is not None:
+            times = _writable(nanoseconds, "nanoseconds", "uint64", self.facts.n_steps)
         self.enter()
+        if times is not None:
+            art_engine_time_steps(self.engine, <uint64_t *> times.data)
         with nogil:
             status = art_engine_train_step(self.engine, <const float *> a.data, b.data, rows,
                                            &loss, &err)
+        art_engine_time_steps(self.engine, NULL)
         self._leave(status, &err)
         return loss
 

@@ -86,6 +86,7 @@ cdef extern from "armtrain.h" nogil:
     art_status art_engine_save_best(const art_engine *engine, const char *path,
                                     const char *metadata, art_error *err)
     art_status art_engine_check_best(const art_engine *engine, const char *path, art_error *err)
+    void art_engine_time_steps(art_engine *engine, uint64_t *nanoseconds)
     art_status art_engine_save_safetensors_with(const art_engine *engine, const char *path,
                                                 const char *metadata, art_error *err)
     art_status art_engine_load_safetensors(art_engine *engine, const char *path, art_error *err)
@@ -165,6 +166,14 @@ cdef extern from "core/memory.h" nogil:
 
 cdef extern from "core/crc32.h" nogil:
     uint32_t art_crc32(uint32_t crc, const void *data, size_t n_bytes)
+
+
+cdef extern from "ukernel/roof/roof.h" nogil:
+    ctypedef struct art_roof:
+        uint32_t flop
+        float (*run)(uint64_t rounds) noexcept nogil
+
+    const art_roof *art_roof_find(const char *level)
 
 
 cdef extern from "ops/ops.h" nogil:

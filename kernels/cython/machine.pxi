@@ -21,6 +21,20 @@ def cpu_features():
     return art_cpu_features()
 
 
+def multiply_adds(level, rounds):
+    """Multiply and add in registers at a kernel level; return how many operations that were."""
+    cdef bytes name = _text(level.encode(), "kernel level")
+    cdef uint64_t count = rounds
+    cdef float value
+    if level not in kernel_levels():
+        raise EngineError(f"kernel level '{level}' is unknown or this processor lacks it; it has: "
+                          f"{', '.join(kernel_levels())}")
+    cdef const art_roof *roof = art_roof_find(name)
+    with nogil:
+        value = roof.run(count)
+    return count * roof.flop if value > 0 else 0
+
+
 def usable_cpus():
     """Return how many processors this process may use."""
     return art_cpu_usable()

@@ -285,6 +285,10 @@ art_status art_engine_poke(art_engine *engine, uint32_t tensor, const void *data
     return ART_OK;
 }
 
+void art_engine_time_steps(art_engine *engine, uint64_t *nanoseconds) {
+    engine->step_nanoseconds = nanoseconds;
+}
+
 art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint32_t last, uint32_t n,
                                 art_error *err) {
     ART_FAIL_IF(first > last || last > engine->plan.n_steps, err, ART_USE,

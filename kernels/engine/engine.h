@@ -20,6 +20,7 @@ struct art_engine {
     uint32_t *index_limit; /* per input element of a sample, rows of the table whose index it is, 0
                             * for none: in arena order, then in the user's; NULL without tables */
     double counted;        /* see art_engine_counted */
+    uint64_t *step_nanoseconds; /* where the time of every step is added, NULL: nowhere */
     bool poison;
     bool ready;       /* weights have been initialised, written or loaded */
     art_op_args args; /* of the step being run */

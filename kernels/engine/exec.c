@@ -1,5 +1,6 @@
 /* The step loop. It chooses nothing: operands, order and addresses are the plan's. */
 #include <string.h>
+#include <time.h>
 
 #include "engine/engine.h"
 
@@ -27,6 +28,23 @@ static art_status name_layer(const art_engine *engine, uint32_t step, art_status
                     art_op_find(engine->plan.steps[step].op)->name, detail);
 }
 
+static uint64_t nanoseconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static art_status run_step(art_engine *engine, uint32_t step, art_error *err) {
+    const art_op *op = art_op_find(engine->plan.steps[step].op);
+    if (engine->step_nanoseconds == NULL) {
+        return op->run(&engine->args, err);
+    }
+    uint64_t began = nanoseconds();
+    art_status status = op->run(&engine->args, err);
+    engine->step_nanoseconds[step] += nanoseconds() - began;
+    return status;
+}
+
 art_status art_engine_execute(art_engine *engine, uint32_t first, uint32_t last, uint32_t n,
                               art_error *err) {
     art_op_args *args = &engine->args;
@@ -42,7 +60,7 @@ art_status art_engine_execute(art_engine *engine, uint32_t first, uint32_t last,
             art_arena_poison(engine, step);
         }
         bind_operands(engine, step, n);
-        art_status status = art_op_find(engine->plan.steps[step].op)->run(args, err);
+        art_status status = run_step(engine, step, err);
         if (status != ART_OK) {
             return err == NULL ? status : name_layer(engine, step, status, err);
         }

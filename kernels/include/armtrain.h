@@ -148,6 +148,9 @@ ART_API art_status art_engine_poke(art_engine *engine, uint32_t tensor, const vo
 /* Run single steps [first, last) of the plan with n samples, for tests and tools. */
 ART_API art_status art_engine_run_steps(art_engine *engine, uint32_t first, uint32_t last,
                                         uint32_t n, art_error *err);
+/* From now on add every step's nanoseconds to its element of `nanoseconds`, info.n_steps of them
+ * that the caller keeps; NULL: measure nothing. */
+ART_API void art_engine_time_steps(art_engine *engine, uint64_t *nanoseconds);
 
 /* Weights and buffers as a safetensors file (torch's names and layouts), written crash-safe. */
 ART_API art_status art_engine_save_safetensors(const art_engine *engine, const char *path,

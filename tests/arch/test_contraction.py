@@ -101,10 +101,14 @@ def objects(build: Build, folder: str) -> list[Path]:
 each_build = pytest.mark.parametrize("build", BUILDS, ids=["x86", "a64", "a32"])
 
 
+each_product = pytest.mark.parametrize("folder", ["ukernel/gemm", "ukernel/roof"])
+
+
 @each_build
-def test_fusing_levels_fuse_every_product(build: Build) -> None:
-    """In the fused matrix kernels no product is rounded on its own."""
-    for path in objects(build, "ukernel/gemm"):
+@each_product
+def test_fusing_levels_fuse_every_product(build: Build, folder: str) -> None:
+    """In the fused matrix kernels, and what they are compared with, each product fuses."""
+    for path in objects(build, folder):
         if path.stem.endswith(FUSING):
             assert has(build, path, build.fused), f"{path.name} has no fused multiply-add"
             assert not has(build, path, build.product), f"{path.name} rounds a product on its own"
@@ -121,9 +125,10 @@ def test_everything_else_never_fuses(build: Build, folder: str) -> None:
 
 
 @each_build
-def test_plain_matrix_levels_never_fuse(build: Build) -> None:
+@each_product
+def test_plain_matrix_levels_never_fuse(build: Build, folder: str) -> None:
     """The levels without fused multiply-add are one numeric class."""
-    for path in objects(build, "ukernel/gemm"):
+    for path in objects(build, folder):
         if not path.stem.endswith(FUSING):
             assert not has(build, path, build.fused), path.name
 

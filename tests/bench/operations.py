@@ -17,18 +17,14 @@ from time import perf_counter
 import numpy as np
 
 from armtrain.ir.ops import OpCode
-from armtrain.ir.program import Phase, Program, Role, Step
+from armtrain.ir.program import Phase, Role
+from armtrain.ir.work import step_bytes
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.engine import engine_module
 from tests.ops.cases import CASES, Case, batch, make_plan
 from tests.ops.stepwise import Record, Stepper, open_engine
 
 PHASES = (Phase.TRAIN, Phase.EVALUATE)
-
-
-def step_bytes(program: Program, step: Step) -> int:
-    """Return the bytes of all operands of a step."""
-    return sum(program.tensors[t].nbytes for t in step.operands if t is not None)
 
 
 def chosen(words: list[str], n: int) -> dict[str, dict[int, OpCode]]:
@@ -39,7 +35,7 @@ def chosen(words: list[str], n: int) -> dict[str, dict[int, OpCode]]:
         for index, step in enumerate(program.steps):
             wanted = not words or any(word in step.op.name.lower() for word in words)
             if wanted and step.phase in PHASES:
-                found = (step_bytes(program, step), name, index)
+                found = (step_bytes(step, program.tensors), name, index)
                 largest[step.op] = max(found, largest.get(step.op, found), key=lambda f: f[0])
     steps: dict[str, dict[int, OpCode]] = defaultdict(dict)
     for op, (_, name, index) in largest.items():
@@ -90,7 +86,7 @@ def main(argv: list[str]) -> int:
             for index in steps:
                 times[index].append(best_seconds(stepper, records[index], args.repeats))
         for index, op in steps.items():
-            size = step_bytes(plan.program, plan.program.steps[index])
+            size = step_bytes(plan.program.steps[index], plan.program.tensors)
             plain, *others = times[index]
             ratios = "".join(f"{plain / other:11.2f}x" for other in others)
             print(f"{op.name.lower():30s}{name:24s}{size:10d}{1e6 * plain:9.1f} us{ratios}")

@@ -88,6 +88,40 @@ static void information(void) {
     art_engine_close(engine);
 }
 
+static uint64_t sum(const uint64_t *values, uint32_t n) {
+    uint64_t total = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        total += values[i];
+    }
+    return total;
+}
+
+/* Only the steps of training are timed, and only while there is a place for times. */
+static void steps_timed(void) {
+    enum { MOST = 64 };
+    art_error err;
+    art_info info;
+    double loss, timed_loss;
+    uint64_t times[MOST] = {0}, before;
+    art_engine *engine = open_engine(1, 0), *timed = open_engine(1, 0);
+    art_engine_info(engine, &info);
+    EXPECT(info.n_steps <= MOST);
+    make_batch(engine, 0);
+    art_engine_time_steps(timed, times);
+    for (int i = 0; i < 50; i++) {
+        EXPECT(art_engine_train_step(engine, x, labels, BATCH, &loss, &err) == ART_OK);
+        EXPECT(art_engine_train_step(timed, x, labels, BATCH, &timed_loss, &err) == ART_OK);
+        EXPECT(memcmp(&loss, &timed_loss, sizeof loss) == 0);
+    }
+    before = sum(times, info.n_steps);
+    EXPECT(before > 0 && times[info.n_steps - 1] == 0);
+    art_engine_time_steps(timed, NULL);
+    EXPECT(art_engine_train_step(timed, x, labels, BATCH, &timed_loss, &err) == ART_OK);
+    EXPECT(sum(times, info.n_steps) == before);
+    art_engine_close(engine);
+    art_engine_close(timed);
+}
+
 static void options_refused(void) {
     art_engine *engine;
     art_error err;
@@ -312,6 +346,7 @@ int main(void) {
     same_bits();
     bytes = build_mlp(plan, BATCH, 4, false);
     information();
+    steps_timed();
     options_refused();
     batches_refused();
     not_ready();
