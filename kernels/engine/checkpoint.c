@@ -19,8 +19,8 @@ static uint16_t update_of(uint16_t op) {
                                                  : (uint16_t)art_blocks_update(op);
 }
 
-static uint32_t part_crc32(const art_plan *plan, uint16_t op, uint32_t tensor, const art_attr *attrs,
-                           unsigned n_attrs) {
+static uint32_t part_crc32(const art_plan *plan, uint16_t op, uint32_t tensor,
+                           const art_attr *attrs, unsigned n_attrs) {
     const char *name = art_plan_name(plan, tensor);
     uint32_t crc = art_crc32(0, &op, sizeof op);
     crc = art_crc32(crc, name, strlen(name));

@@ -175,7 +175,8 @@ static art_status check_indices(const art_plan *plan, uint32_t step, unsigned ro
 
 art_status art_plan_check_roles(const art_plan *plan, uint32_t step, art_error *err) {
     const unsigned op = plan->steps[step].op, update = art_blocks_update(op);
-    /* An update by blocks has the operands of the update, but no factor of clipping at their end. */
+    /* An update by blocks has the operands of the update, but no factor of clipping at their end.
+     */
     const unsigned slots = art_op_find(update)->n_operands - (op != update);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         if (rules[i].op == update && rules[i].slot < slots) {

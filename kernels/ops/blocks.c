@@ -1,12 +1,13 @@
 /* Gradient and update of a large weight, block by block of its rows, so that its gradient is never
  * there as a whole.
  *
- * A step takes the place of two or three: the gradient of linear_grad_w (a weight of two dimensions)
- * or conv2d_grad_w, clip_value if there is a limit, and the update. Its operands are those of the
- * update but the factor of clipping, then x, dy and the workspace of the gradient; its attributes
- * are those of the update, the limit, and those of conv2d_grad_w. g holds the gradient of one block:
- * as many rows as it has. Each block is completed, then the same update runs on that part of weight
- * and state: the bits are those of the separate steps, whatever the size of the blocks. */
+ * A step takes the place of two or three: the gradient of linear_grad_w (a weight of two
+ * dimensions) or conv2d_grad_w, clip_value if there is a limit, and the update. Its operands are
+ * those of the update but the factor of clipping, then x, dy and the workspace of the gradient; its
+ * attributes are those of the update, the limit, and those of conv2d_grad_w. g holds the gradient
+ * of one block: as many rows as it has. Each block is completed, then the same update runs on that
+ * part of weight and state: the bits are those of the separate steps, whatever the size of the
+ * blocks. */
 #include "ops/blocks.h"
 
 #include "ops/op_functions.h"
@@ -64,11 +65,12 @@ static uint64_t workspace(const art_op_args *args, unsigned update) {
     return p.product->workspace(&p.product_args);
 }
 
-static art_status check(const art_op_args *args, unsigned update, const char *g_name,
-                        art_error *err) {
+static art_status check(const art_op_args *args, unsigned update, const char *w_name,
+                        const char *g_name, art_error *err) {
     const art_array *w = &args->operand[W];
-    const uint32_t dims[2] = {args->operand[G].dims[0], columns_of(w)};
     parts p;
+    ART_TRY(art_check_operand(args, W, w_name, ART_DTYPE_F32, ART_ANY_RANK, err));
+    const uint32_t dims[2] = {args->operand[G].dims[0], columns_of(w)};
     split(args, update, &p);
     ART_TRY(art_check_operation(p.product, &p.product_args, err));
     ART_TRY(art_check_operation(p.update, &p.update_args, err));
@@ -79,9 +81,10 @@ static art_status check(const art_op_args *args, unsigned update, const char *g_
                 "%s has %u rows, the weight has %llu", g_name, dims[0],
                 (unsigned long long)(art_count(w) / dims[1]));
     art_conv_shape shape = shape_of(&p);
-    ART_FAIL_IF(!art_splits_rows(&shape), err, ART_SHAPE,
-                "%s: the gradient of %lld groups and a kernel row of %lld x %lld is made as a whole",
-                g_name, (long long)shape.groups, (long long)shape.kernel_w, (long long)shape.in_c);
+    ART_FAIL_IF(
+        !art_splits_rows(&shape), err, ART_SHAPE,
+        "%s: the gradient of %lld groups and a kernel row of %lld x %lld is made as a whole",
+        g_name, (long long)shape.groups, (long long)shape.kernel_w, (long long)shape.in_c);
     return ART_OK;
 }
 
@@ -105,14 +108,15 @@ static art_status run(const art_op_args *args, unsigned update, art_error *err) 
     u->operand[G] = *g;
     for (int64_t first = 0; first < all; first += most) {
         const uint32_t rows = all - first < most ? (uint32_t)(all - first) : most;
-        art_conv_grad_w_rows(args, &shape, o[ART_CONV2D_GRAD_W_X].data, o[ART_CONV2D_GRAD_W_DY].data,
-                             first, rows, g->data, o[ART_CONV2D_GRAD_W_WS].data);
+        art_conv_grad_w_rows(args, &shape, o[ART_CONV2D_GRAD_W_X].data,
+                             o[ART_CONV2D_GRAD_W_DY].data, first, rows, g->data,
+                             o[ART_CONV2D_GRAD_W_WS].data);
         for (unsigned i = 0; i < u->n_operands; i++) {
             art_array *array = &u->operand[i];
             if (array->data) {
                 set_rows(array, rows, columns);
-                array->data = i == G ? g->data
-                                     : (float *)args->operand[i].data + (size_t)first * columns;
+                array->data =
+                    i == G ? g->data : (float *)args->operand[i].data + (size_t)first * columns;
             }
         }
         if (clip.attr->f > 0.0) {
@@ -130,13 +134,14 @@ static art_status run(const art_op_args *args, unsigned update, art_error *err) 
                        (int)ART_BLOCKS_##NAME##_X == (int)ART_##NAME##_SCALE,                      \
                    "the operands of the update come first");                                       \
     uint64_t art_op_blocks_##name##_workspace(const art_op_args *args) {                           \
-        return workspace(args, art_blocks_update(ART_OP_BLOCKS_##NAME));                                                     \
+        return workspace(args, art_blocks_update(ART_OP_BLOCKS_##NAME));                           \
     }                                                                                              \
     art_status art_op_blocks_##name##_check(const art_op_args *args, art_error *err) {             \
-        return check(args, art_blocks_update(ART_OP_BLOCKS_##NAME), "blocks_" #name ".g", err);                              \
+        return check(args, art_blocks_update(ART_OP_BLOCKS_##NAME), "blocks_" #name ".w",          \
+                     "blocks_" #name ".g", err);                                                   \
     }                                                                                              \
     art_status art_op_blocks_##name##_run(const art_op_args *args, art_error *err) {               \
-        return run(args, art_blocks_update(ART_OP_BLOCKS_##NAME), err);                                                      \
+        return run(args, art_blocks_update(ART_OP_BLOCKS_##NAME), err);                            \
     }
 
 ART_BLOCKS(SGD_STEP, sgd_step)

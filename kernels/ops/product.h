@@ -37,8 +37,7 @@ void art_conv_grad_w(const art_op_args *args, const art_conv_shape *shape, const
 /* Rows [first, first + rows) of the weight gradient alone, with the same bits; a row has the output
  * channels of a group, and rows lie as the weight does. Not where art_splits_rows is false. */
 void art_conv_grad_w_rows(const art_op_args *args, const art_conv_shape *shape, const float *x,
-                          const float *dy, int64_t first, int64_t rows, float *dw,
-                          void *workspace);
+                          const float *dy, int64_t first, int64_t rows, float *dw, void *workspace);
 /* db = sum of dy over all pixels, in blocks of ART_GEMM_KC pixels, block sums in order. */
 void art_conv_grad_b(const art_op_args *args, const art_conv_shape *shape, const float *dy,
                      float *db);
