@@ -10,8 +10,7 @@ from collections.abc import Callable
 from math import prod
 
 from armtrain.dtypes import align_up
-from armtrain.ir.catalogue.blocks import UPDATE_OF
-from armtrain.ir.ops import OPS, OpCode, spec_of
+from armtrain.ir.ops import OPS, UPDATE_OF, OpCode, spec_of
 
 __all__ = ["workspace_bytes"]
 

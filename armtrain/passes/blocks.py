@@ -21,14 +21,14 @@ from math import prod
 from armtrain.dtypes import align_up
 from armtrain.ir.graph import Conv2dAttrs, ConvTranspose2dAttrs, Graph, Node, NodeKind
 from armtrain.ir.program import PERSISTENT_ROLES, Phase, Role, Step, StorageId, TensorId
-from armtrain.limits import MERGED_TERMS
+from armtrain.limits import MAX_MERGED_TERMS
 from armtrain.passes.emit import Emitter
 from armtrain.passes.inplace import share_storages
 
 __all__ = ["BlockProduct", "block_rows", "choose_blocks", "layer_peaks"]
 
 BLOCK_BYTES = 256 * 1024
-"""Most bytes of a block's gradient: it stays in the second cache of small cores until its update."""
+"""Most bytes of a block's gradient: it stays in the second cache of small cores."""
 _ROWS = 16
 """Rows of a block are a multiple: whole tiles of all kernels, and every block starts aligned."""
 _PRODUCTS = (NodeKind.LINEAR, NodeKind.CONV2D, NodeKind.CONV_TRANSPOSE2D)
@@ -83,7 +83,7 @@ def _splits(node: Node, dims: Sequence[int]) -> bool:
     groups, _, kernel_w, inputs, outputs = dims
     merged = groups == 1 and kernel_w > 1 and node.attrs.dilation[1] == 1
     depthwise = groups > 1 and inputs == outputs == 1
-    return not depthwise and not (merged and kernel_w * inputs <= MERGED_TERMS)
+    return not depthwise and not (merged and kernel_w * inputs <= MAX_MERGED_TERMS)
 
 
 def _candidates(graph: Graph, dims: Mapping[str, Sequence[int]]) -> dict[str, str]:

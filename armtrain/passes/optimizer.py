@@ -8,9 +8,8 @@ from typing import Any, Protocol
 
 from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError
-from armtrain.ir.catalogue.blocks import UPDATE_OF
 from armtrain.ir.graph import Graph
-from armtrain.ir.ops import OpCode
+from armtrain.ir.ops import UPDATE_OF, OpCode
 from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
 from armtrain.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop

@@ -108,9 +108,7 @@ def _clipping(emitter: Emitter, settings: _Settings) -> Clipping | None:
     return None if settings.clip_value is None else ValueClipping(emitter, settings.clip_value)
 
 
-def _train_phase(
-    fwd: Forward, settings: _Settings, by_blocks: frozenset[str]
-) -> tuple[Step, ...]:
+def _train_phase(fwd: Forward, settings: _Settings, by_blocks: frozenset[str]) -> tuple[Step, ...]:
     """Return the steps of a training step; some weights are updated by blocks."""
     emitter = fwd.emitter
     updates = Updates(emitter, fwd.params, settings.optimizers)
@@ -135,9 +133,7 @@ def _train_phase(
     return order_training(layers, loss, clipping.finish() if clipping else None)
 
 
-def _by_blocks(
-    graph: Graph, needs: tuple[bool, ...], settings: _Settings
-) -> frozenset[str]:
+def _by_blocks(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> frozenset[str]:
     """Return the weights whose update makes their gradient block by block."""
     if not settings.by_blocks or settings.clip_norm is not None:
         return frozenset()

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from armtrain.ir.catalogue.blocks import UPDATE_OF
-from armtrain.ir.ops import OpCode, OpSpec
+from armtrain.ir.ops import UPDATE_OF, OpCode, OpSpec
 from armtrain.ir.program import Role
 from armtrain.planfile.check_parse import RawPlan
 

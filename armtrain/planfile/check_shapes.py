@@ -10,7 +10,7 @@ from math import floor, prod
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
-from armtrain.limits import MAX_WINDOW, MERGED_TERMS
+from armtrain.limits import MAX_MERGED_TERMS, MAX_WINDOW
 from armtrain.planfile.check_operands import IMPOSSIBLE, Needs, Operands, Rule
 from armtrain.planfile.check_tensor_shapes import TENSOR_RULES
 
@@ -83,8 +83,9 @@ def _blocks(*states: str) -> Rule:
         needs = (of_matrix if len(w) == 2 else of_images)(o)
         if len(w) == 5:
             groups, _, kernel_w, inputs, outputs = w
-            merged = groups == 1 and kernel_w > 1 and o.integer("dil_w") == 1
-            if (merged and kernel_w * inputs <= MERGED_TERMS) or groups > 1 == inputs == outputs:
+            merges = groups == 1 and kernel_w > 1 and o.integer("dil_w") == 1
+            merged = merges and kernel_w * inputs <= MAX_MERGED_TERMS
+            if merged or (groups > 1 and inputs == outputs == 1):
                 return {"w": IMPOSSIBLE}
         rows = min(o.dims["g"][0], prod(leading))
         return {**needs, **dict.fromkeys(states, o.count("w")), "g": (rows, columns)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from armtrain.ir.catalogue.blocks import UPDATE_OF
-from armtrain.ir.ops import OPS
+from armtrain.ir.ops import OPS, UPDATE_OF
 from armtrain.ir.program import InitKind, Program, Role, Step
 
 __all__ = ["ParamGroup", "group_lines", "param_groups"]

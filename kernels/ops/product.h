@@ -69,7 +69,7 @@ static inline unsigned art_panel_columns(const art_gemm_kernels *gemm, unsigned 
  * would leave the tiles empty. Part of the numeric contract. */
 static inline bool art_merges_kernel_row(int64_t taps, int64_t channels, int64_t step,
                                          int64_t groups) {
-    return groups == 1 && taps > 1 && step == 1 && taps * channels <= ART_MERGED_TERMS;
+    return groups == 1 && taps > 1 && step == 1 && taps * channels <= ART_MAX_MERGED_TERMS;
 }
 
 /* Depthwise weights lie channel by channel, and a merged kernel row is one sum: both are small. */

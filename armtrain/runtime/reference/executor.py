@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from armtrain.errors import ShapeError
-from armtrain.ir.catalogue.blocks import UPDATE_OF
-from armtrain.ir.ops import Access, OpCode, spec_of
+from armtrain.ir.ops import UPDATE_OF, Access, OpCode, spec_of
 from armtrain.ir.program import (
     PERSISTENT_ROLES,
     Init,
