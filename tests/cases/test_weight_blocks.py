@@ -166,8 +166,10 @@ def test_a_run_goes_on_under_a_plan_of_the_other_kind(
     unbroken, *parts = (at.Trainer(plan, seed=3) for plan in (plans[0], *plans))
     unbroken.fit(data, 4, progress=False)
     parts[0].fit(data, 2, checkpoint=tmp_path / "c", progress=False)
-    parts[1].fit(data, 4, checkpoint=tmp_path / "c", resume=True, progress=False)
-    assert "other settings" not in "".join(capfd.readouterr())
+    parts[1].fit(data, 4, checkpoint=tmp_path / "c", resume=True, progress=True)
+    said = "".join(capfd.readouterr())
+    assert "resumed at step" in said
+    assert "other settings" not in said
     for name, values in unbroken.state_dict().items():
         assert parts[1].state_dict()[name].tobytes() == values.tobytes()
 
@@ -180,7 +182,7 @@ def test_another_limit_is_another_setting(
     first = at.Trainer(plan_of(adam, clip_value=1e-3), seed=3)
     first.fit(data, 1, checkpoint=tmp_path / "c", progress=False)
     second = at.Trainer(plan_of(adam, clip_value=2e-3), seed=3)
-    second.fit(data, 2, checkpoint=tmp_path / "c", resume=True, progress=False)
+    second.fit(data, 2, checkpoint=tmp_path / "c", resume=True, progress=True)
     assert "other settings" in "".join(capfd.readouterr())
 
 
