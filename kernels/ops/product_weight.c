@@ -21,7 +21,7 @@ typedef struct weight_job {
     float *dw, *db, *workspace;
     size_t scratch_floats;
     int64_t in_cg, out_cg, pixels, groups;
-    uint64_t panels, channel_blocks, row_tiles, first_tile;
+    uint64_t panels, panel_groups, channel_blocks, row_tiles, first_tile;
     int64_t tile_rows;              /* kernel rows of a tile */
     int64_t group, first_row, rows; /* a job of some rows of a group: those from first_row on */
     unsigned panel_columns;
@@ -165,28 +165,26 @@ static void add_block(const weight_tile *t, int64_t first, int64_t last) {
     }
 }
 
-/* The panel of a tile, and where the thread packs it. */
-static void start_tile(weight_tile *t, uint64_t panel, unsigned thread) {
+static void set_panel(weight_tile *t, int64_t panel) {
     const weight_job *job = t->job;
-    t->column = (int64_t)(panel * job->panel_columns);
+    t->column = panel * job->panel_columns;
     int64_t width = job->out_cg - t->column;
     t->columns = (unsigned)(width < job->panel_columns ? width : job->panel_columns);
-    t->packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
     t->ld = art_ceil_div(t->columns, job->gemm->width) * job->gemm->width;
-    t->store = ART_GEMM_SET;
 }
 
 static void weight_tile_run(void *context, unsigned index, unsigned thread) {
     const weight_job *job = context;
     uint64_t rest = job->first_tile + index;
-    weight_tile t = {.job = job};
+    weight_tile t = {.job = job, .store = ART_GEMM_SET};
+    t.packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
     t.channel = (int64_t)(rest % job->channel_blocks) * CHANNEL_BLOCK;
     rest /= job->channel_blocks;
     int64_t row = (int64_t)(rest % job->row_tiles) * job->tile_rows;
     int64_t end = row + job->tile_rows;
     end = end < job->shape->kernel_h ? end : job->shape->kernel_h;
     rest /= job->row_tiles;
-    start_tile(&t, rest % job->panels, thread);
+    set_panel(&t, (int64_t)(rest % job->panels));
     t.group = (int64_t)(rest / job->panels);
     int64_t depth = job->in_cg - t.channel;
     t.channels = (unsigned)(depth < CHANNEL_BLOCK ? depth : CHANNEL_BLOCK);
@@ -223,18 +221,24 @@ static void add_block_rows(weight_tile *t, int64_t row, int64_t end, int64_t fir
     }
 }
 
+/* All panels of a tile meet a block of pixels while it is in cache, neighbours the same rows. */
 static void rows_tile_run(void *context, unsigned index, unsigned thread) {
     const weight_job *job = context;
-    int64_t part = (int64_t)(index % job->row_tiles), parts = (int64_t)job->row_tiles;
+    int64_t panels = (int64_t)job->panels, groups = (int64_t)job->panel_groups;
+    int64_t part = index / groups, parts = (int64_t)job->row_tiles, group = index % groups;
     int64_t row = job->first_row + job->rows * part / parts;
     int64_t end = job->first_row + job->rows * (part + 1) / parts;
-    weight_tile t = {.job = job, .group = job->group};
-    start_tile(&t, index / job->row_tiles, thread);
+    weight_tile t = {.job = job, .group = job->group, .store = ART_GEMM_SET};
+    t.packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
     for (int64_t first = 0; first < job->pixels; first += ART_GEMM_KC) {
         int64_t left = job->pixels - first;
         unsigned count = (unsigned)(left < ART_GEMM_KC ? left : ART_GEMM_KC);
-        pack_dy(&t, first, count);
-        add_block_rows(&t, row, end, first, first + count);
+        int64_t last = panels * (group + 1) / groups;
+        for (int64_t panel = panels * group / groups; panel < last; panel++) {
+            set_panel(&t, panel);
+            pack_dy(&t, first, count);
+            add_block_rows(&t, row, end, first, first + count);
+        }
         t.store = ART_GEMM_ADD;
     }
 }
@@ -285,15 +289,22 @@ void art_conv_grad_w_rows(const art_op_args *args, const art_conv_shape *s, cons
                           const float *dy, int64_t first, int64_t rows, float *dw,
                           void *workspace) {
     weight_job job = weight_job_of(args, s, x, dy, dw, workspace);
+    unsigned threads = art_pool_threads(args->pool);
     int64_t of_group = s->kernel_h * s->kernel_w * job.in_cg;
     for (int64_t end = first + rows; first < end; first += job.rows) {
         job.group = first / of_group;
         job.first_row = first % of_group;
         job.rows = of_group - job.first_row;
         job.rows = job.rows < end - first ? job.rows : end - first;
-        job.row_tiles = art_ceil_div((uint64_t)job.rows, CHANNEL_BLOCK);
+        /* Every tile lists pixels and packs dy: cut only to keep threads busy. */
+        uint64_t wanted = threads == 1 ? 1 : 4 * threads;
+        job.panel_groups = job.panels < wanted ? job.panels : wanted;
+        uint64_t parts = art_ceil_div(wanted, job.panel_groups);
+        uint64_t most = art_ceil_div((uint64_t)job.rows, CHANNEL_BLOCK);
+        job.row_tiles = parts < most ? parts : most;
         double cost = (double)job.pixels * (double)job.rows * (double)job.out_cg;
-        art_pool_run(args->pool, (unsigned)(job.row_tiles * job.panels), cost, rows_tile_run, &job);
+        art_pool_run(args->pool, (unsigned)(job.row_tiles * job.panel_groups), cost, rows_tile_run,
+                     &job);
         job.dw += job.rows * job.out_cg;
     }
 }
