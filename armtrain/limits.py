@@ -15,6 +15,7 @@ __all__ = [
     "MAX_EPOCHS",
     "MAX_FLOAT",
     "MAX_INDICES",
+    "MAX_MERGED_TERMS",
     "MAX_POOL_PLACES",
     "MAX_RECORDS",
     "MAX_ROWS",
@@ -36,6 +37,8 @@ MAX_ROWS = 2**31 - 1
 MAX_WINDOW = 2**20
 MAX_POOL_PLACES = 255
 MAX_INDICES = 2**24
+MAX_MERGED_TERMS = 64
+"""A convolution whose kernel rows have no more terms takes each as one long tap."""
 MAX_ARENA_BYTES = 2**37
 MAX_RECORDS = 2**20
 MAX_UINT64 = 2**64 - 1
@@ -71,6 +74,7 @@ LIMITS = (
     Limit("MAX_ROWS", MAX_ROWS, "batch times height times width of an image"),
     Limit("MAX_WINDOW", MAX_WINDOW, "kernel, stride, padding, dilation and groups"),
     Limit("MAX_POOL_PLACES", MAX_POOL_PLACES, "places of a max-pool window, numbered by one byte"),
+    Limit("MAX_MERGED_TERMS", MAX_MERGED_TERMS, "terms of a kernel row that is one long tap"),
     Limit("MAX_INDICES", MAX_INDICES, "rows of a table, whose numbers are exact in float32"),
     Limit("MAX_ARENA_BYTES", MAX_ARENA_BYTES, "offsets in units of the alignment fit 32 bits"),
     Limit("MAX_RECORDS", MAX_RECORDS, "tensors or steps: index products stay below 2^32 bytes"),

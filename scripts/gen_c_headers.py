@@ -145,18 +145,18 @@ def ops_header() -> str:
     lines += [f"    ART_OP_{c.name} = {c.value}," for c in OPS]
     lines += [f"    ART_OP_END = {max(OPS) + 1},", "};", ""]
     lines += [f"enum {{ ART_ACCESS_{a.name} = {a.value} }};" for a in Access if a.name]
-    lines.append(f"#define ART_MAX_ATTRS {max(len(s.attrs) for s in OPS.values())}")
     lines += ["#define ART_ACCESS_OPTIONAL 8", ""]
     for code, spec in OPS.items():
         slots = [f"ART_{code.name}_{o.name.upper()} = {i}" for i, o in enumerate(spec.operands)]
         slots += [f"ART_{code.name}_A_{a.name.upper()} = {i}" for i, a in enumerate(spec.attrs)]
         lines.append("enum { " + ", ".join(slots) + " };")
         access = ", ".join(str(int(o.access) | (8 if o.optional else 0)) for o in spec.operands)
-        attrs = ", ".join(attr_text(a) for a in spec.attrs) or "{0}"
+        tail = () if spec.tail is None else (spec.tail,)
+        attrs = ", ".join(attr_text(a) for a in (*spec.attrs, *tail))
+        table = f"((const art_attr_spec[]){{{attrs}}})" if attrs else "NULL"
         lines.append(f"#define ART_{code.name}_ACCESS {{{access}}}")
-        lines.append(f"#define ART_{code.name}_ATTRS {{{attrs}}}")
-        tail = "{0}" if spec.tail is None else attr_text(spec.tail)
-        lines.append(f"#define ART_{code.name}_TAIL {tail}")
+        lines.append(f"#define ART_{code.name}_ATTRS {table}")
+        lines.append(f"#define ART_{code.name}_TAIL {len(tail)}")
     lines += ["", enum_text(Combine, "ART_COMBINE") + enum_text(Function, "ART_FUNCTION")]
     lines += ["", "/* X(NAME, output slot, input slot): may share one storage. */"]
     lines.append("#define ART_INPLACE_PAIRS(X) " + " ".join(inplace_pairs()))

@@ -18,10 +18,11 @@ from enum import IntFlag
 
 from armtrain.ir.arithmetic import Combine, Function
 from armtrain.ir.catalogue import ROWS
+from armtrain.ir.catalogue.blocks import UPDATE_OF
 from armtrain.ir.op_codes import OpCode
 from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT, NO_LABEL
 
-__all__ = ["OPS", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
+__all__ = ["OPS", "UPDATE_OF", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
 
 
 class Access(IntFlag):

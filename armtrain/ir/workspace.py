@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import prod
 
 from armtrain.dtypes import align_up
-from armtrain.ir.ops import OPS, OpCode, spec_of
+from armtrain.ir.ops import OPS, UPDATE_OF, OpCode, spec_of
 
 __all__ = ["workspace_bytes"]
 
@@ -79,6 +79,13 @@ def _grad_w(code: OpCode, operands: Operands, threads: int) -> int:
     return _product(prod(dy[:-1]), columns, threads)
 
 
+def _blocks(code: OpCode, operands: Operands, threads: int) -> int:
+    """Return the scratch of a gradient that is made block by block: that of the whole."""
+    dy, w = _operand(code, operands, "dy"), _weight(code, operands)
+    assert dy is not None
+    return _product(prod(dy[:-1]), w[-1] if len(w) == 2 else _columns(w, 4), threads)
+
+
 def _conv_transpose_grad_w(code: OpCode, operands: Operands, threads: int) -> int:
     """Return the scratch of a weight gradient: its terms are the pixels of x."""
     x, dw = _operand(code, operands, "x"), _operand(code, operands, "dw")
@@ -133,6 +140,7 @@ _FORMULAS: dict[OpCode, Callable[[OpCode, Operands, int], int]] = {
     OpCode.BATCHNORM2D_GRAD: _batchnorm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
     OpCode.EMBEDDING_GRAD_ROWS: _positions,
+    **dict.fromkeys(UPDATE_OF, _blocks),
 }
 
 

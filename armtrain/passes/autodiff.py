@@ -16,6 +16,7 @@ from typing import Any
 from armtrain.ir.graph import Node, NodeKind
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Layout, Role, Step, TensorId
+from armtrain.passes.blocks import BlockProduct
 from armtrain.passes.emit import Place
 from armtrain.passes.forward import Forward
 
@@ -42,12 +43,15 @@ class LayerGradients:
         Parameters whose gradient is complete after this node, with it.
     indices : dict of str to TensorId
         Tables whose gradient has the rows of a batch alone, with the indices of these.
+    blocks : list of BlockProduct
+        Gradients that the update makes block by block.
     """
 
     gradient: list[Step] = field(default_factory=list)
     derivative: list[Step] = field(default_factory=list)
     complete: list[tuple[str, TensorId]] = field(default_factory=list)
     indices: dict[str, TensorId] = field(default_factory=dict)
+    blocks: list[BlockProduct] = field(default_factory=list)
 
 
 class Backward:
@@ -59,9 +63,11 @@ class Backward:
         rules: Mapping[NodeKind, BackwardRule],
         output_gradient: TensorId,
         by_rows: Collection[str],
+        by_blocks: Collection[str],
     ) -> None:
         self.fwd = fwd
         self._by_rows = by_rows
+        self._by_blocks = by_blocks
         self._rules = rules
         self.group = LayerGradients()
         self._uses = fwd.graph.consumers()
@@ -176,6 +182,16 @@ class Backward:
         self._param_parts.append((param, tensor))
         return tensor
 
+    def leaves_to_update(
+        self, node: Node, x: TensorId, dy: TensorId, attrs: Mapping[str, int | float]
+    ) -> bool:
+        """Whether the update of a node's weight makes its gradient; notes the product if so."""
+        param = node.param("weight")
+        if param is None or param not in self._by_blocks:
+            return False
+        self.group.blocks.append(BlockProduct(param, x, dy, attrs))
+        return True
+
     def rows_gradient(self, node: Node, slot: str, indices: TensorId) -> TensorId | None:
         """Make the tensor of a table's gradient in the rows of a batch alone.
 
@@ -241,6 +257,7 @@ def backward_of(
     rules: Mapping[NodeKind, BackwardRule],
     output_gradient: TensorId,
     by_rows: Collection[str] = (),
+    by_blocks: Collection[str] = (),
 ) -> list[LayerGradients]:
     """Return the backward steps of every node, by node id.
 
@@ -251,7 +268,9 @@ def backward_of(
     output_gradient : TensorId
     by_rows : collection of str
         Trained parameters that an update may change row by row: those with a gradient.
+    by_blocks : collection of str
+        Weights whose update makes their gradient, block by block.
     """
-    back = Backward(fwd, rules, output_gradient, by_rows)
+    back = Backward(fwd, rules, output_gradient, by_rows, by_blocks)
     visited = [back.visit(node) for node in reversed(fwd.graph.nodes)]
     return visited[::-1]

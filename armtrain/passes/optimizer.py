@@ -9,11 +9,12 @@ from typing import Any, Protocol
 from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError
 from armtrain.ir.graph import Graph
-from armtrain.ir.ops import OpCode
+from armtrain.ir.ops import UPDATE_OF, OpCode
 from armtrain.ir.program import Init, InitKind, Phase, Role, Step, TensorId
 from armtrain.limits import MAX_FLOAT, MIN_FLOAT
 from armtrain.optim import SGD, Adagrad, Adam, AdamW, Optimizer, RMSprop
 from armtrain.optim.derived import plain
+from armtrain.passes.blocks import BlockProduct, block_rows
 from armtrain.passes.emit import Emitter, Place
 from armtrain.passes.select import as_patterns, select
 from armtrain.values import real, what_was_given
@@ -79,6 +80,10 @@ _UPDATES_OF_ROWS: dict[type[Optimizer], OpCode] = {
     Adagrad: OpCode.EMBEDDING_ADAGRAD_STEP,
 }
 """Optimiser -> the same step of some rows of a table."""
+
+
+_UPDATES_BY_BLOCKS = {update: code for code, update in UPDATE_OF.items()}
+"""Step -> the one that makes the gradient, too, block by block."""
 
 
 def _leaves_the_rest(optimizer: Optimizer) -> bool:
@@ -274,3 +279,22 @@ class Updates:
             code = _UPDATES_OF_ROWS[type(optimizer)]
         slots |= self._states[param]
         return self._emitter.step(code, place, dict(optimizer.items()), **slots)
+
+    def by_blocks(self, layer: str, product: BlockProduct, limit: float) -> Step:
+        """Return the step that makes a gradient block by block and updates with it.
+
+        Parameters
+        ----------
+        layer : str
+        product : BlockProduct
+        limit : float
+            Largest absolute value of the gradient, 0.0 for any.
+        """
+        weight, optimizer = self._weights[product.param], self._optimizers[product.param]
+        dims = self._emitter.tensors[weight].dims
+        block = (block_rows(dims), dims[-1])
+        slots = {"w": weight, "x": product.x, "dy": product.dy, **self._states[product.param]}
+        slots["g"] = self._emitter.tensor(f"{product.param}.grad", Role.GRADIENT, block)
+        values = {**dict(optimizer.items()), "limit": limit, **product.attrs}
+        code = _UPDATES_BY_BLOCKS[_UPDATES[type(optimizer)][0]]
+        return self._emitter.step(code, Place(Phase.TRAIN, layer, "AG"), values, **slots)

@@ -19,6 +19,7 @@ from armtrain.nn.module import Module
 from armtrain.nn.trace import trace
 from armtrain.optim import Optimizer
 from armtrain.passes.autodiff import backward_of
+from armtrain.passes.blocks import choose_blocks, layer_peaks
 from armtrain.passes.emit import Emitter
 from armtrain.passes.families import BACKWARD_RULES, FORWARD_RULES
 from armtrain.passes.forward import Forward, emit_forward
@@ -86,6 +87,7 @@ class _Settings:
     clip_norm: float | None
     clip_value: float | None
     threads: int
+    by_blocks: bool
 
 
 def _persistent(emitter: Emitter, graph: Graph) -> dict[str, TensorId]:
@@ -106,14 +108,14 @@ def _clipping(emitter: Emitter, settings: _Settings) -> Clipping | None:
     return None if settings.clip_value is None else ValueClipping(emitter, settings.clip_value)
 
 
-def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
-    """Return the steps of a training step."""
+def _train_phase(fwd: Forward, settings: _Settings, by_blocks: frozenset[str]) -> tuple[Step, ...]:
+    """Return the steps of a training step; some weights are updated by blocks."""
     emitter = fwd.emitter
     updates = Updates(emitter, fwd.params, settings.optimizers)
     forward = emit_forward(fwd, FORWARD_RULES)
     loss, output_gradient = emit_train_loss(fwd, settings.loss)
     by_rows = updated_by_rows(settings.optimizers)
-    gradients = backward_of(fwd, BACKWARD_RULES, output_gradient, by_rows)
+    gradients = backward_of(fwd, BACKWARD_RULES, output_gradient, by_rows, by_blocks)
     clipping = _clipping(emitter, settings)
     scale = clipping.scale if clipping else None
     layers = []
@@ -122,9 +124,29 @@ def _train_phase(fwd: Forward, settings: _Settings) -> tuple[Step, ...]:
         apply = tuple(
             updates.step(node.name, *c, scale, group.indices.get(c[0])) for c in group.complete
         )
+        apply += tuple(
+            updates.by_blocks(node.name, product, settings.clip_value or 0.0)
+            for product in group.blocks
+        )
         gradient = (*group.gradient, *clipped)
         layers.append(LayerSteps(steps, gradient, tuple(group.derivative), apply))
     return order_training(layers, loss, clipping.finish() if clipping else None)
+
+
+def _by_blocks(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> frozenset[str]:
+    """Return the weights whose update makes their gradient block by block."""
+    if not settings.by_blocks or settings.clip_norm is not None:
+        return frozenset()
+    orders = feature_order(graph)
+    dims = {name: layout[0] for name, layout in param_layout(graph, orders).items()}
+
+    def peaks_with(some: frozenset[str]) -> dict[str, int]:
+        emitter = Emitter(settings.threads)
+        params = _persistent(emitter, graph)
+        fwd = Forward(emitter, graph, orders, params, Phase.TRAIN, needs)
+        return layer_peaks(emitter, _train_phase(fwd, settings, some))
+
+    return choose_blocks(graph, dims, peaks_with)
 
 
 def _inference_phase(fwd: Forward, loss: Loss | None) -> tuple[Step, ...]:
@@ -144,7 +166,7 @@ def _lower(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> Progra
         return Forward(emitter, graph, orders, params, phase, needed)
 
     steps = (
-        *_train_phase(forward(Phase.TRAIN), settings),
+        *_train_phase(forward(Phase.TRAIN), settings, _by_blocks(graph, needs, settings)),
         *_inference_phase(forward(Phase.EVALUATE), settings.loss),
         *_inference_phase(forward(Phase.PREDICT), None),
     )
@@ -175,6 +197,7 @@ def compile_stages(
     board: str = "generic",
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
+    by_blocks: bool = True,
 ) -> Compilation:
     """Compile like `compile_program` and return every stage."""
     threads = integer("threads", threads, 1, MAX_THREADS)
@@ -193,6 +216,7 @@ def compile_stages(
         optimizer_of_params(laid_out, base, param_groups),
         *check_clipping(clip_norm, clip_value),
         threads,
+        by_blocks,
     )
     program = replace(
         _lower(laid_out, needs_gradient(laid_out), settings),
@@ -220,6 +244,7 @@ def compile_program(
     board: str = "generic",
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
+    by_blocks: bool = True,
 ) -> Program:
     """Return the training program of a network.
 
@@ -242,6 +267,8 @@ def compile_program(
         'params': a pattern or list of names; other keys are options of the optimiser.
     train_only : str or sequence of str, optional
         Patterns of parameters to train; everything else is frozen.
+    by_blocks : bool
+        Whether large weights may be updated block by block; the bits are the same.
 
     Returns
     -------
@@ -269,6 +296,7 @@ def compile_program(
         board=board,
         param_groups=param_groups,
         train_only=train_only,
+        by_blocks=by_blocks,
     )
     for text in compilation.warnings:
         warnings.warn(text, UserWarning, stacklevel=2)

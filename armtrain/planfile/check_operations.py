@@ -19,7 +19,7 @@ from armtrain.planfile.format import NONE_ID
 
 __all__ = ["operation_findings"]
 
-_OF_THE_BATCH = ("scale", "rows", "x")
+_OF_THE_BATCH = ("scale", "rows", "x", "dy", "ws")
 _TRAINS_NORM = (OpCode.BATCHNORM2D_FWD, OpCode.BATCHNORM2D_GRAD)
 _MAX_POOL = (OpCode.MAXPOOL2D_FWD, OpCode.MAXPOOL2D_GRAD)
 
@@ -109,7 +109,8 @@ def _update_findings(o: Operands) -> Iterator[str]:
         asked = o.attrs.get(attribute, 0)
         if (state in o.dims) != (asked != 0):
             yield f"{attribute} {asked:g} and {'a' if state in o.dims else 'no'} {state} buffer"
-    alike = {name: dims[0] for name, dims in o.dims.items() if name not in _OF_THE_BATCH}
+    others = (*_OF_THE_BATCH, "g") if "dy" in o.dims else _OF_THE_BATCH  # g is a block of rows
+    alike = {name: dims[0] for name, dims in o.dims.items() if name not in others}
     if len(set(alike.values())) > 1:
         yield f"operands have rows {alike}, all need the same"
 

@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _SAVED = (Role.WEIGHT, Role.FROZEN, Role.BUFFER)
-_ONLY_BATCHED = ("LINEAR_", "CONV2D_", "CONV_TRANSPOSE2D_")
+_ONLY_BATCHED = ("LINEAR_", "CONV2D_", "CONV_TRANSPOSE2D_", "BLOCKS_")
 
 
 def header_number_findings(raw: RawPlan) -> Iterator[str]:

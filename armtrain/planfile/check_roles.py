@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from armtrain.ir.ops import OpCode, OpSpec
+from armtrain.ir.ops import UPDATE_OF, OpCode, OpSpec
 from armtrain.ir.program import Role
 from armtrain.planfile.check_parse import RawPlan
 
@@ -18,6 +18,7 @@ UPDATES = (
     *(OpCode.SGD_STEP, OpCode.ADAM_STEP, OpCode.ADAMW_STEP),
     *(OpCode.RMSPROP_STEP, OpCode.ADAGRAD_STEP),
     *(OpCode.EMBEDDING_SGD_STEP, OpCode.EMBEDDING_ADAGRAD_STEP),
+    *UPDATE_OF,
 )
 _PARAMETER = (Role.WEIGHT, Role.FROZEN)
 ROLES: dict[str, tuple[Role, ...]] = {

@@ -10,7 +10,7 @@ from math import floor, prod
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
-from armtrain.limits import MAX_WINDOW
+from armtrain.limits import MAX_MERGED_TERMS, MAX_WINDOW
 from armtrain.planfile.check_operands import IMPOSSIBLE, Needs, Operands, Rule
 from armtrain.planfile.check_tensor_shapes import TENSOR_RULES
 
@@ -67,6 +67,28 @@ def _conv_transpose(x: str, y: str, w: str) -> Rule:
     def rule(o: Operands) -> Needs:
         outputs = o.dims[y][-1]
         return {**convolution(o), "b": (outputs,), "db": (outputs,)}
+
+    return rule
+
+
+def _blocks(*states: str) -> Rule:
+    """Return the rule of an update that makes the gradient of its weight, g rows at a time.
+
+    Depthwise weights and kernel rows that are one long tap have no rows that are sums of their own.
+    """
+    of_matrix, of_images = _linear("x", "dy", "w"), _conv("x", "dy", "w")
+
+    def rule(o: Operands) -> Needs:
+        *leading, columns = w = o.dims["w"]
+        needs = (of_matrix if len(w) == 2 else of_images)(o)
+        if len(w) == 5:
+            groups, _, kernel_w, inputs, outputs = w
+            merges = groups == 1 and kernel_w > 1 and o.integer("dil_w") == 1
+            merged = merges and kernel_w * inputs <= MAX_MERGED_TERMS
+            if merged or (groups > 1 and inputs == outputs == 1):
+                return {"w": IMPOSSIBLE}
+        rows = min(o.dims["g"][0], prod(leading))
+        return {**needs, **dict.fromkeys(states, o.count("w")), "g": (rows, columns)}
 
     return rule
 
@@ -243,6 +265,11 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.ADAMW_STEP: _alike("w", "g", "m", "v"),
     OpCode.RMSPROP_STEP: _alike("w", "g", "square_avg", "grad_avg", "momentum"),
     OpCode.ADAGRAD_STEP: _alike("w", "g", "sum"),
+    OpCode.BLOCKS_SGD_STEP: _blocks("momentum"),
+    OpCode.BLOCKS_ADAM_STEP: _blocks("m", "v"),
+    OpCode.BLOCKS_ADAMW_STEP: _blocks("m", "v"),
+    OpCode.BLOCKS_RMSPROP_STEP: _blocks("square_avg", "grad_avg", "momentum"),
+    OpCode.BLOCKS_ADAGRAD_STEP: _blocks("sum"),
     OpCode.HUBER_GRAD: _elements,
     OpCode.HUBER_EVAL: _elements,
     OpCode.KL_DIV_GRAD: _elements,
@@ -296,6 +323,7 @@ _SAMPLES = frozenset(
 _RANKS = (
     ("LINEAR_", {"w": 2, "dw": 2}),
     ("EMBEDDING_", {"w": 2, "dw": 2}),
+    ("BLOCKS_", {"g": 2}),
     ("CONV2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("CONV_TRANSPOSE2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "w": 5, "dw": 5}),
     ("ADAPTIVE_AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from armtrain.ir.ops import OPS
+from armtrain.ir.ops import OPS, UPDATE_OF
 from armtrain.ir.program import InitKind, Program, Role, Step
 
 __all__ = ["ParamGroup", "group_lines", "param_groups"]
@@ -20,7 +20,8 @@ class ParamGroup:
     Attributes
     ----------
     optimizer : str
-        Operation of the update without '_step': 'sgd', also where it is one of a table's rows.
+        Operation of the update without '_step': 'sgd', also where it is one of a table's rows or
+        goes block by block.
     options : dict
         Its attributes, and `initial_` values of its state that are not 0.
     params : tuple of str
@@ -38,8 +39,8 @@ class ParamGroup:
 
 def _options(program: Program, step: Step) -> dict[str, float]:
     """Return the values of an update."""
-    spec = OPS[step.op]
-    result = {slot.name: value for slot, value in zip(spec.attrs, step.attrs, strict=True)}
+    spec, own = OPS[step.op], OPS[UPDATE_OF.get(step.op, step.op)].attrs
+    result = {slot.name: step.attrs[place] for place, slot in enumerate(own)}
     for slot, operand in zip(spec.operands, step.operands, strict=True):
         state = None if operand is None else program.tensors[operand]
         if state is not None and state.role == Role.STATE and state.init.kind != InitKind.NONE:
@@ -54,7 +55,8 @@ def param_groups(program: Program) -> tuple[ParamGroup, ...]:
         slot = OPS[step.op].operand_index.get("w")
         weight = None if slot is None or step.kind != "AG" else step.operands[slot]
         if weight is not None:
-            name = step.op.name.lower().removeprefix("embedding_").removesuffix("_step")
+            update = UPDATE_OF.get(step.op, step.op)
+            name = update.name.lower().removeprefix("embedding_").removesuffix("_step")
             key = (name, *_options(program, step).items())
             members.setdefault(key, []).append(weight)
     return tuple(

@@ -209,8 +209,8 @@ cdef extern from "ops/ops.h" nogil:
     ctypedef struct art_op:
         uint8_t n_operands
         uint8_t n_attrs
-        art_attr_spec attr[8]
-        art_attr_spec tail
+        uint8_t tail
+        const art_attr_spec *attr
         art_op_workspace workspace
 
     const art_op *art_op_find(unsigned int code)

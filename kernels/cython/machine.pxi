@@ -64,7 +64,7 @@ def op_workspace(op, dims, attrs, threads):
     cdef uint32_t i, j
     cdef bint fits = found != NULL and len(dims) == found.n_operands and len(attrs) <= 16
     if fits:
-        fits = len(attrs) >= found.n_attrs if found.tail.name else len(attrs) == found.n_attrs
+        fits = len(attrs) >= found.n_attrs if found.tail else len(attrs) == found.n_attrs
     if not fits:
         raise ShapeError(f"operation {op}: {len(dims)} operands and {len(attrs)} attributes")
     memset(&args, 0, sizeof(args))

@@ -9,28 +9,45 @@
 #include "core/crc32.h"
 #include "engine/kept.h"
 #include "engine/monitor.h"
+#include "ops/blocks.h"
 #include "ops/check.h"
 
 /* An update of some rows has the bits of the whole table's, which older plans have in its place. */
 static uint16_t update_of(uint16_t op) {
     return op == ART_OP_EMBEDDING_SGD_STEP       ? ART_OP_SGD_STEP
            : op == ART_OP_EMBEDDING_ADAGRAD_STEP ? ART_OP_ADAGRAD_STEP
-                                                 : op;
+                                                 : (uint16_t)art_blocks_update(op);
+}
+
+static uint32_t part_crc32(const art_plan *plan, uint16_t op, uint32_t tensor,
+                           const art_attr *attrs, unsigned n_attrs) {
+    const char *name = art_plan_name(plan, tensor);
+    uint32_t crc = art_crc32(0, &op, sizeof op);
+    crc = art_crc32(crc, name, strlen(name));
+    return art_crc32(crc, attrs, n_attrs * sizeof *attrs);
 }
 
 /* Operation, first operand's name and attributes of every step that updates or clips. They are
- * added, so that the steps' order, which is the plan's business, does not matter. Never 0. */
+ * added, so that the steps' order, which is the plan's business, does not matter; an update by
+ * blocks counts as the steps that it stands for. Never 0. */
 static uint32_t update_crc32(const art_plan *plan) {
     uint32_t sum = 0;
     for (uint32_t i = 0; i < plan->header->n_train_steps; i++) {
         const art_plan_step *s = &plan->steps[i];
-        if (s->kind == ART_STEP_AG || s->op == ART_OP_CLIP_VALUE) {
-            const char *name = art_plan_name(plan, art_plan_operand(plan, i, 0));
-            const uint16_t op = update_of(s->op);
-            uint32_t crc = art_crc32(0, &op, sizeof op);
-            crc = art_crc32(crc, name, strlen(name));
-            sum += art_crc32(crc, &plan->attrs[s->attrs], s->n_attrs * sizeof plan->attrs[0]);
+        if (s->kind != ART_STEP_AG && s->op != ART_OP_CLIP_VALUE) {
+            continue;
         }
+        const art_attr *attrs = &plan->attrs[s->attrs];
+        const uint16_t op = update_of(s->op);
+        unsigned n_attrs = s->n_attrs;
+        if (art_blocks_update(s->op) != s->op) {
+            n_attrs = art_op_find(op)->n_attrs;
+            if (attrs[n_attrs].f > 0.0) {
+                sum += part_crc32(plan, ART_OP_CLIP_VALUE, art_plan_operand(plan, i, 1),
+                                  attrs + n_attrs, 1);
+            }
+        }
+        sum += part_crc32(plan, op, art_plan_operand(plan, i, 0), attrs, n_attrs);
     }
     return sum == 0 ? 1 : sum;
 }

@@ -245,7 +245,7 @@ static art_status check_tensor(const art_plan *plan, uint32_t index, art_error *
 static art_status check_attrs(const art_plan *plan, uint32_t index, const art_op *op,
                               art_error *err) {
     const art_plan_step *s = &plan->steps[index];
-    bool counted = s->n_attrs == op->n_attrs || (op->tail.name && s->n_attrs > op->n_attrs);
+    bool counted = s->n_attrs == op->n_attrs || (op->tail && s->n_attrs > op->n_attrs);
     ART_FAIL_IF(!counted || s->attrs > plan->header->attrs_count ||
                     s->n_attrs > plan->header->attrs_count - s->attrs,
                 err, ART_PLAN_FORMAT, "step %u (%s): attributes %u + %u of %llu; %u expected",

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "engine/plan.h"
+#include "ops/blocks.h"
 
 typedef struct slot_rule {
     unsigned op;
@@ -139,7 +140,7 @@ static art_status check_slot(const art_plan *plan, uint32_t step, const slot_rul
     if (tensor == ART_PLAN_NONE) {
         return ART_OK;
     }
-    const char *op = art_op_find(rule->op)->name, *name = art_plan_name(plan, tensor);
+    const char *op = art_op_find(plan->steps[step].op)->name, *name = art_plan_name(plan, tensor);
     unsigned role = plan->tensors[tensor].role;
     ART_FAIL_IF((rule->roles & 1u << role) == 0, err, ART_PLAN_FORMAT,
                 "step %u (%s): operand %u, '%s', has role %u, which this operand cannot have", step,
@@ -173,12 +174,16 @@ static art_status check_indices(const art_plan *plan, uint32_t step, unsigned ro
 }
 
 art_status art_plan_check_roles(const art_plan *plan, uint32_t step, art_error *err) {
+    const unsigned op = plan->steps[step].op, update = art_blocks_update(op);
+    /* An update by blocks has the operands of the update, but no factor of clipping at their end.
+     */
+    const unsigned slots = art_op_find(update)->n_operands - (op != update);
     for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
-        if (rules[i].op == plan->steps[step].op) {
+        if (rules[i].op == update && rules[i].slot < slots) {
             ART_TRY(check_slot(plan, step, &rules[i], err));
         }
     }
-    switch (plan->steps[step].op) {
+    switch (op) {
     case ART_OP_EMBEDDING_SGD_STEP:
         return check_indices(plan, step, ART_EMBEDDING_SGD_STEP_ROWS, ART_EMBEDDING_SGD_STEP_X,
                              err);

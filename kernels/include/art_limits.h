@@ -7,6 +7,7 @@
 #define ART_MAX_ROWS 2147483647u /* batch times height times width of an image */
 #define ART_MAX_WINDOW 1048576u /* kernel, stride, padding, dilation and groups */
 #define ART_MAX_POOL_PLACES 255u /* places of a max-pool window, numbered by one byte */
+#define ART_MAX_MERGED_TERMS 64u /* terms of a kernel row that is one long tap */
 #define ART_MAX_INDICES 16777216u /* rows of a table, whose numbers are exact in float32 */
 #define ART_MAX_ARENA_BYTES 137438953472ull /* offsets in units of the alignment fit 32 bits */
 #define ART_MAX_RECORDS 1048576u /* tensors or steps: index products stay below 2^32 bytes */

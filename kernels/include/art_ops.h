@@ -108,435 +108,459 @@ enum {
     ART_OP_EMBEDDING_GRAD_ROWS = 103,
     ART_OP_EMBEDDING_SGD_STEP = 104,
     ART_OP_EMBEDDING_ADAGRAD_STEP = 105,
-    ART_OP_END = 106,
+    ART_OP_BLOCKS_SGD_STEP = 112,
+    ART_OP_BLOCKS_ADAM_STEP = 113,
+    ART_OP_BLOCKS_ADAMW_STEP = 114,
+    ART_OP_BLOCKS_RMSPROP_STEP = 115,
+    ART_OP_BLOCKS_ADAGRAD_STEP = 116,
+    ART_OP_END = 117,
 };
 
 enum { ART_ACCESS_READ = 1 };
 enum { ART_ACCESS_WRITE = 2 };
 enum { ART_ACCESS_SCRATCH = 4 };
-#define ART_MAX_ATTRS 10
 #define ART_ACCESS_OPTIONAL 8
 
 enum { ART_LINEAR_FWD_X = 0, ART_LINEAR_FWD_W = 1, ART_LINEAR_FWD_B = 2, ART_LINEAR_FWD_Y = 3, ART_LINEAR_FWD_WS = 4 };
 #define ART_LINEAR_FWD_ACCESS {1, 1, 9, 2, 12}
-#define ART_LINEAR_FWD_ATTRS {{0}}
-#define ART_LINEAR_FWD_TAIL {0}
+#define ART_LINEAR_FWD_ATTRS NULL
+#define ART_LINEAR_FWD_TAIL 0
 enum { ART_LINEAR_GRAD_W_X = 0, ART_LINEAR_GRAD_W_DY = 1, ART_LINEAR_GRAD_W_DW = 2, ART_LINEAR_GRAD_W_DB = 3, ART_LINEAR_GRAD_W_WS = 4 };
 #define ART_LINEAR_GRAD_W_ACCESS {1, 1, 10, 10, 12}
-#define ART_LINEAR_GRAD_W_ATTRS {{0}}
-#define ART_LINEAR_GRAD_W_TAIL {0}
+#define ART_LINEAR_GRAD_W_ATTRS NULL
+#define ART_LINEAR_GRAD_W_TAIL 0
 enum { ART_LINEAR_GRAD_X_DY = 0, ART_LINEAR_GRAD_X_W = 1, ART_LINEAR_GRAD_X_DX = 2, ART_LINEAR_GRAD_X_WS = 3 };
 #define ART_LINEAR_GRAD_X_ACCESS {1, 1, 2, 12}
-#define ART_LINEAR_GRAD_X_ATTRS {{0}}
-#define ART_LINEAR_GRAD_X_TAIL {0}
+#define ART_LINEAR_GRAD_X_ATTRS NULL
+#define ART_LINEAR_GRAD_X_TAIL 0
 enum { ART_CONV2D_FWD_X = 0, ART_CONV2D_FWD_W = 1, ART_CONV2D_FWD_B = 2, ART_CONV2D_FWD_Y = 3, ART_CONV2D_FWD_WS = 4, ART_CONV2D_FWD_A_STRIDE_H = 0, ART_CONV2D_FWD_A_STRIDE_W = 1, ART_CONV2D_FWD_A_PAD_H = 2, ART_CONV2D_FWD_A_PAD_W = 3, ART_CONV2D_FWD_A_DIL_H = 4, ART_CONV2D_FWD_A_DIL_W = 5, ART_CONV2D_FWD_A_GROUPS = 6, ART_CONV2D_FWD_A_OVER_H = 7, ART_CONV2D_FWD_A_OVER_W = 8 };
 #define ART_CONV2D_FWD_ACCESS {1, 1, 9, 2, 12}
-#define ART_CONV2D_FWD_ATTRS {{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_CONV2D_FWD_TAIL {0}
+#define ART_CONV2D_FWD_ATTRS ((const art_attr_spec[]){{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_CONV2D_FWD_TAIL 0
 enum { ART_CONV2D_GRAD_W_X = 0, ART_CONV2D_GRAD_W_DY = 1, ART_CONV2D_GRAD_W_DW = 2, ART_CONV2D_GRAD_W_DB = 3, ART_CONV2D_GRAD_W_WS = 4, ART_CONV2D_GRAD_W_A_STRIDE_H = 0, ART_CONV2D_GRAD_W_A_STRIDE_W = 1, ART_CONV2D_GRAD_W_A_PAD_H = 2, ART_CONV2D_GRAD_W_A_PAD_W = 3, ART_CONV2D_GRAD_W_A_DIL_H = 4, ART_CONV2D_GRAD_W_A_DIL_W = 5, ART_CONV2D_GRAD_W_A_GROUPS = 6, ART_CONV2D_GRAD_W_A_OVER_H = 7, ART_CONV2D_GRAD_W_A_OVER_W = 8 };
 #define ART_CONV2D_GRAD_W_ACCESS {1, 1, 10, 10, 12}
-#define ART_CONV2D_GRAD_W_ATTRS {{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_CONV2D_GRAD_W_TAIL {0}
+#define ART_CONV2D_GRAD_W_ATTRS ((const art_attr_spec[]){{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_CONV2D_GRAD_W_TAIL 0
 enum { ART_CONV2D_GRAD_X_DY = 0, ART_CONV2D_GRAD_X_W = 1, ART_CONV2D_GRAD_X_DX = 2, ART_CONV2D_GRAD_X_WS = 3, ART_CONV2D_GRAD_X_A_STRIDE_H = 0, ART_CONV2D_GRAD_X_A_STRIDE_W = 1, ART_CONV2D_GRAD_X_A_PAD_H = 2, ART_CONV2D_GRAD_X_A_PAD_W = 3, ART_CONV2D_GRAD_X_A_DIL_H = 4, ART_CONV2D_GRAD_X_A_DIL_W = 5, ART_CONV2D_GRAD_X_A_GROUPS = 6, ART_CONV2D_GRAD_X_A_OVER_H = 7, ART_CONV2D_GRAD_X_A_OVER_W = 8 };
 #define ART_CONV2D_GRAD_X_ACCESS {1, 1, 2, 12}
-#define ART_CONV2D_GRAD_X_ATTRS {{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_CONV2D_GRAD_X_TAIL {0}
+#define ART_CONV2D_GRAD_X_ATTRS ((const art_attr_spec[]){{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_CONV2D_GRAD_X_TAIL 0
 enum { ART_MAXPOOL2D_FWD_X = 0, ART_MAXPOOL2D_FWD_Y = 1, ART_MAXPOOL2D_FWD_IDX = 2, ART_MAXPOOL2D_FWD_A_KERNEL_H = 0, ART_MAXPOOL2D_FWD_A_KERNEL_W = 1, ART_MAXPOOL2D_FWD_A_STRIDE_H = 2, ART_MAXPOOL2D_FWD_A_STRIDE_W = 3, ART_MAXPOOL2D_FWD_A_PAD_H = 4, ART_MAXPOOL2D_FWD_A_PAD_W = 5, ART_MAXPOOL2D_FWD_A_DIL_H = 6, ART_MAXPOOL2D_FWD_A_DIL_W = 7, ART_MAXPOOL2D_FWD_A_OVER_H = 8, ART_MAXPOOL2D_FWD_A_OVER_W = 9 };
 #define ART_MAXPOOL2D_FWD_ACCESS {1, 2, 10}
-#define ART_MAXPOOL2D_FWD_ATTRS {{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_MAXPOOL2D_FWD_TAIL {0}
+#define ART_MAXPOOL2D_FWD_ATTRS ((const art_attr_spec[]){{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_MAXPOOL2D_FWD_TAIL 0
 enum { ART_MAXPOOL2D_GRAD_DY = 0, ART_MAXPOOL2D_GRAD_IDX = 1, ART_MAXPOOL2D_GRAD_DX = 2, ART_MAXPOOL2D_GRAD_A_KERNEL_H = 0, ART_MAXPOOL2D_GRAD_A_KERNEL_W = 1, ART_MAXPOOL2D_GRAD_A_STRIDE_H = 2, ART_MAXPOOL2D_GRAD_A_STRIDE_W = 3, ART_MAXPOOL2D_GRAD_A_PAD_H = 4, ART_MAXPOOL2D_GRAD_A_PAD_W = 5, ART_MAXPOOL2D_GRAD_A_DIL_H = 6, ART_MAXPOOL2D_GRAD_A_DIL_W = 7, ART_MAXPOOL2D_GRAD_A_OVER_H = 8, ART_MAXPOOL2D_GRAD_A_OVER_W = 9 };
 #define ART_MAXPOOL2D_GRAD_ACCESS {1, 1, 2}
-#define ART_MAXPOOL2D_GRAD_ATTRS {{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_MAXPOOL2D_GRAD_TAIL {0}
+#define ART_MAXPOOL2D_GRAD_ATTRS ((const art_attr_spec[]){{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_MAXPOOL2D_GRAD_TAIL 0
 enum { ART_AVGPOOL2D_FWD_X = 0, ART_AVGPOOL2D_FWD_Y = 1, ART_AVGPOOL2D_FWD_A_KERNEL_H = 0, ART_AVGPOOL2D_FWD_A_KERNEL_W = 1, ART_AVGPOOL2D_FWD_A_STRIDE_H = 2, ART_AVGPOOL2D_FWD_A_STRIDE_W = 3, ART_AVGPOOL2D_FWD_A_PAD_H = 4, ART_AVGPOOL2D_FWD_A_PAD_W = 5, ART_AVGPOOL2D_FWD_A_COUNT_INCLUDE_PAD = 6, ART_AVGPOOL2D_FWD_A_DIVISOR = 7, ART_AVGPOOL2D_FWD_A_OVER_H = 8, ART_AVGPOOL2D_FWD_A_OVER_W = 9 };
 #define ART_AVGPOOL2D_FWD_ACCESS {1, 2}
-#define ART_AVGPOOL2D_FWD_ATTRS {{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"count_include_pad", 'i', 0.0, 1.0}, {"divisor", 'i', 0.0, 2147483647.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_AVGPOOL2D_FWD_TAIL {0}
+#define ART_AVGPOOL2D_FWD_ATTRS ((const art_attr_spec[]){{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"count_include_pad", 'i', 0.0, 1.0}, {"divisor", 'i', 0.0, 2147483647.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_AVGPOOL2D_FWD_TAIL 0
 enum { ART_AVGPOOL2D_GRAD_DY = 0, ART_AVGPOOL2D_GRAD_DX = 1, ART_AVGPOOL2D_GRAD_A_KERNEL_H = 0, ART_AVGPOOL2D_GRAD_A_KERNEL_W = 1, ART_AVGPOOL2D_GRAD_A_STRIDE_H = 2, ART_AVGPOOL2D_GRAD_A_STRIDE_W = 3, ART_AVGPOOL2D_GRAD_A_PAD_H = 4, ART_AVGPOOL2D_GRAD_A_PAD_W = 5, ART_AVGPOOL2D_GRAD_A_COUNT_INCLUDE_PAD = 6, ART_AVGPOOL2D_GRAD_A_DIVISOR = 7, ART_AVGPOOL2D_GRAD_A_OVER_H = 8, ART_AVGPOOL2D_GRAD_A_OVER_W = 9 };
 #define ART_AVGPOOL2D_GRAD_ACCESS {1, 2}
-#define ART_AVGPOOL2D_GRAD_ATTRS {{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"count_include_pad", 'i', 0.0, 1.0}, {"divisor", 'i', 0.0, 2147483647.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_AVGPOOL2D_GRAD_TAIL {0}
+#define ART_AVGPOOL2D_GRAD_ATTRS ((const art_attr_spec[]){{"kernel_h", 'i', 1.0, 1048576.0}, {"kernel_w", 'i', 1.0, 1048576.0}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"count_include_pad", 'i', 0.0, 1.0}, {"divisor", 'i', 0.0, 2147483647.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_AVGPOOL2D_GRAD_TAIL 0
 enum { ART_BATCHNORM2D_FWD_X = 0, ART_BATCHNORM2D_FWD_GAMMA = 1, ART_BATCHNORM2D_FWD_BETA = 2, ART_BATCHNORM2D_FWD_MEAN = 3, ART_BATCHNORM2D_FWD_VAR = 4, ART_BATCHNORM2D_FWD_Y = 5, ART_BATCHNORM2D_FWD_SAVE_MEAN = 6, ART_BATCHNORM2D_FWD_SAVE_INVSTD = 7, ART_BATCHNORM2D_FWD_WS = 8, ART_BATCHNORM2D_FWD_A_EPS = 0, ART_BATCHNORM2D_FWD_A_MOMENTUM = 1 };
 #define ART_BATCHNORM2D_FWD_ACCESS {1, 9, 9, 11, 11, 2, 2, 2, 12}
-#define ART_BATCHNORM2D_FWD_ATTRS {{"eps", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1.0}}
-#define ART_BATCHNORM2D_FWD_TAIL {0}
+#define ART_BATCHNORM2D_FWD_ATTRS ((const art_attr_spec[]){{"eps", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1.0}})
+#define ART_BATCHNORM2D_FWD_TAIL 0
 enum { ART_BATCHNORM2D_EVAL_X = 0, ART_BATCHNORM2D_EVAL_GAMMA = 1, ART_BATCHNORM2D_EVAL_BETA = 2, ART_BATCHNORM2D_EVAL_MEAN = 3, ART_BATCHNORM2D_EVAL_VAR = 4, ART_BATCHNORM2D_EVAL_Y = 5, ART_BATCHNORM2D_EVAL_A_EPS = 0 };
 #define ART_BATCHNORM2D_EVAL_ACCESS {1, 9, 9, 1, 1, 2}
-#define ART_BATCHNORM2D_EVAL_ATTRS {{"eps", 'f', 0.0, 1e+30}}
-#define ART_BATCHNORM2D_EVAL_TAIL {0}
+#define ART_BATCHNORM2D_EVAL_ATTRS ((const art_attr_spec[]){{"eps", 'f', 0.0, 1e+30}})
+#define ART_BATCHNORM2D_EVAL_TAIL 0
 enum { ART_BATCHNORM2D_GRAD_X = 0, ART_BATCHNORM2D_GRAD_GAMMA = 1, ART_BATCHNORM2D_GRAD_SAVE_MEAN = 2, ART_BATCHNORM2D_GRAD_SAVE_INVSTD = 3, ART_BATCHNORM2D_GRAD_DY = 4, ART_BATCHNORM2D_GRAD_DX = 5, ART_BATCHNORM2D_GRAD_DGAMMA = 6, ART_BATCHNORM2D_GRAD_DBETA = 7, ART_BATCHNORM2D_GRAD_WS = 8 };
 #define ART_BATCHNORM2D_GRAD_ACCESS {1, 9, 1, 1, 1, 10, 10, 10, 12}
-#define ART_BATCHNORM2D_GRAD_ATTRS {{0}}
-#define ART_BATCHNORM2D_GRAD_TAIL {0}
+#define ART_BATCHNORM2D_GRAD_ATTRS NULL
+#define ART_BATCHNORM2D_GRAD_TAIL 0
 enum { ART_BATCHNORM2D_EVAL_GRAD_X = 0, ART_BATCHNORM2D_EVAL_GRAD_GAMMA = 1, ART_BATCHNORM2D_EVAL_GRAD_MEAN = 2, ART_BATCHNORM2D_EVAL_GRAD_VAR = 3, ART_BATCHNORM2D_EVAL_GRAD_DY = 4, ART_BATCHNORM2D_EVAL_GRAD_DX = 5, ART_BATCHNORM2D_EVAL_GRAD_DGAMMA = 6, ART_BATCHNORM2D_EVAL_GRAD_DBETA = 7, ART_BATCHNORM2D_EVAL_GRAD_WS = 8, ART_BATCHNORM2D_EVAL_GRAD_A_EPS = 0 };
 #define ART_BATCHNORM2D_EVAL_GRAD_ACCESS {9, 9, 1, 1, 1, 10, 10, 10, 12}
-#define ART_BATCHNORM2D_EVAL_GRAD_ATTRS {{"eps", 'f', 0.0, 1e+30}}
-#define ART_BATCHNORM2D_EVAL_GRAD_TAIL {0}
+#define ART_BATCHNORM2D_EVAL_GRAD_ATTRS ((const art_attr_spec[]){{"eps", 'f', 0.0, 1e+30}})
+#define ART_BATCHNORM2D_EVAL_GRAD_TAIL 0
 enum { ART_RELU_FWD_X = 0, ART_RELU_FWD_Y = 1 };
 #define ART_RELU_FWD_ACCESS {1, 2}
-#define ART_RELU_FWD_ATTRS {{0}}
-#define ART_RELU_FWD_TAIL {0}
+#define ART_RELU_FWD_ATTRS NULL
+#define ART_RELU_FWD_TAIL 0
 enum { ART_RELU_GRAD_Y = 0, ART_RELU_GRAD_DY = 1, ART_RELU_GRAD_DX = 2 };
 #define ART_RELU_GRAD_ACCESS {1, 1, 2}
-#define ART_RELU_GRAD_ATTRS {{0}}
-#define ART_RELU_GRAD_TAIL {0}
+#define ART_RELU_GRAD_ATTRS NULL
+#define ART_RELU_GRAD_TAIL 0
 enum { ART_TANH_FWD_X = 0, ART_TANH_FWD_Y = 1 };
 #define ART_TANH_FWD_ACCESS {1, 2}
-#define ART_TANH_FWD_ATTRS {{0}}
-#define ART_TANH_FWD_TAIL {0}
+#define ART_TANH_FWD_ATTRS NULL
+#define ART_TANH_FWD_TAIL 0
 enum { ART_TANH_GRAD_Y = 0, ART_TANH_GRAD_DY = 1, ART_TANH_GRAD_DX = 2 };
 #define ART_TANH_GRAD_ACCESS {1, 1, 2}
-#define ART_TANH_GRAD_ATTRS {{0}}
-#define ART_TANH_GRAD_TAIL {0}
+#define ART_TANH_GRAD_ATTRS NULL
+#define ART_TANH_GRAD_TAIL 0
 enum { ART_DROPOUT_FWD_X = 0, ART_DROPOUT_FWD_Y = 1, ART_DROPOUT_FWD_A_P = 0, ART_DROPOUT_FWD_A_STREAM = 1 };
 #define ART_DROPOUT_FWD_ACCESS {1, 2}
-#define ART_DROPOUT_FWD_ATTRS {{"p", 'f', 0.0, 1.0}, {"stream", 'i', -9.223372036854776e+18, 9.223372036854776e+18}}
-#define ART_DROPOUT_FWD_TAIL {0}
+#define ART_DROPOUT_FWD_ATTRS ((const art_attr_spec[]){{"p", 'f', 0.0, 1.0}, {"stream", 'i', -9.223372036854776e+18, 9.223372036854776e+18}})
+#define ART_DROPOUT_FWD_TAIL 0
 enum { ART_DROPOUT_GRAD_DY = 0, ART_DROPOUT_GRAD_DX = 1, ART_DROPOUT_GRAD_A_P = 0, ART_DROPOUT_GRAD_A_STREAM = 1 };
 #define ART_DROPOUT_GRAD_ACCESS {1, 2}
-#define ART_DROPOUT_GRAD_ATTRS {{"p", 'f', 0.0, 1.0}, {"stream", 'i', -9.223372036854776e+18, 9.223372036854776e+18}}
-#define ART_DROPOUT_GRAD_TAIL {0}
+#define ART_DROPOUT_GRAD_ATTRS ((const art_attr_spec[]){{"p", 'f', 0.0, 1.0}, {"stream", 'i', -9.223372036854776e+18, 9.223372036854776e+18}})
+#define ART_DROPOUT_GRAD_TAIL 0
 enum { ART_ADD_A = 0, ART_ADD_B = 1, ART_ADD_Y = 2 };
 #define ART_ADD_ACCESS {1, 1, 2}
-#define ART_ADD_ATTRS {{0}}
-#define ART_ADD_TAIL {0}
+#define ART_ADD_ATTRS NULL
+#define ART_ADD_TAIL 0
 enum { ART_COPY_X = 0, ART_COPY_Y = 1 };
 #define ART_COPY_ACCESS {1, 2}
-#define ART_COPY_ATTRS {{0}}
-#define ART_COPY_TAIL {0}
+#define ART_COPY_ATTRS NULL
+#define ART_COPY_TAIL 0
 enum { ART_NHWC_TO_NCHW_X = 0, ART_NHWC_TO_NCHW_Y = 1 };
 #define ART_NHWC_TO_NCHW_ACCESS {1, 2}
-#define ART_NHWC_TO_NCHW_ATTRS {{0}}
-#define ART_NHWC_TO_NCHW_TAIL {0}
+#define ART_NHWC_TO_NCHW_ATTRS NULL
+#define ART_NHWC_TO_NCHW_TAIL 0
 enum { ART_NCHW_TO_NHWC_X = 0, ART_NCHW_TO_NHWC_Y = 1 };
 #define ART_NCHW_TO_NHWC_ACCESS {1, 2}
-#define ART_NCHW_TO_NHWC_ATTRS {{0}}
-#define ART_NCHW_TO_NHWC_TAIL {0}
+#define ART_NCHW_TO_NHWC_ATTRS NULL
+#define ART_NCHW_TO_NHWC_TAIL 0
 enum { ART_CROSS_ENTROPY_GRAD_LOGITS = 0, ART_CROSS_ENTROPY_GRAD_TARGET = 1, ART_CROSS_ENTROPY_GRAD_LOSS = 2, ART_CROSS_ENTROPY_GRAD_DLOGITS = 3, ART_CROSS_ENTROPY_GRAD_WS = 4 };
 #define ART_CROSS_ENTROPY_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_CROSS_ENTROPY_GRAD_ATTRS {{0}}
-#define ART_CROSS_ENTROPY_GRAD_TAIL {0}
+#define ART_CROSS_ENTROPY_GRAD_ATTRS NULL
+#define ART_CROSS_ENTROPY_GRAD_TAIL 0
 enum { ART_CROSS_ENTROPY_EVAL_LOGITS = 0, ART_CROSS_ENTROPY_EVAL_TARGET = 1, ART_CROSS_ENTROPY_EVAL_LOSS = 2, ART_CROSS_ENTROPY_EVAL_CORRECT = 3, ART_CROSS_ENTROPY_EVAL_WS = 4 };
 #define ART_CROSS_ENTROPY_EVAL_ACCESS {1, 1, 2, 2, 12}
-#define ART_CROSS_ENTROPY_EVAL_ATTRS {{0}}
-#define ART_CROSS_ENTROPY_EVAL_TAIL {0}
+#define ART_CROSS_ENTROPY_EVAL_ATTRS NULL
+#define ART_CROSS_ENTROPY_EVAL_TAIL 0
 enum { ART_MSE_GRAD_Y = 0, ART_MSE_GRAD_TARGET = 1, ART_MSE_GRAD_LOSS = 2, ART_MSE_GRAD_DY = 3, ART_MSE_GRAD_WS = 4 };
 #define ART_MSE_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_MSE_GRAD_ATTRS {{0}}
-#define ART_MSE_GRAD_TAIL {0}
+#define ART_MSE_GRAD_ATTRS NULL
+#define ART_MSE_GRAD_TAIL 0
 enum { ART_MSE_EVAL_Y = 0, ART_MSE_EVAL_TARGET = 1, ART_MSE_EVAL_LOSS = 2, ART_MSE_EVAL_WS = 3 };
 #define ART_MSE_EVAL_ACCESS {1, 1, 2, 12}
-#define ART_MSE_EVAL_ATTRS {{0}}
-#define ART_MSE_EVAL_TAIL {0}
+#define ART_MSE_EVAL_ATTRS NULL
+#define ART_MSE_EVAL_TAIL 0
 enum { ART_GRAD_SUMSQ_G = 0, ART_GRAD_SUMSQ_ACC = 1, ART_GRAD_SUMSQ_WS = 2, ART_GRAD_SUMSQ_A_INDEX = 0 };
 #define ART_GRAD_SUMSQ_ACCESS {1, 3, 12}
-#define ART_GRAD_SUMSQ_ATTRS {{"index", 'i', 0.0, 1048575.0}}
-#define ART_GRAD_SUMSQ_TAIL {0}
+#define ART_GRAD_SUMSQ_ATTRS ((const art_attr_spec[]){{"index", 'i', 0.0, 1048575.0}})
+#define ART_GRAD_SUMSQ_TAIL 0
 enum { ART_CLIP_SCALE_ACC = 0, ART_CLIP_SCALE_SCALE = 1, ART_CLIP_SCALE_A_MAX_NORM = 0 };
 #define ART_CLIP_SCALE_ACCESS {1, 2}
-#define ART_CLIP_SCALE_ATTRS {{"max_norm", 'f', 1.1754943508222875e-38, 1e+30}}
-#define ART_CLIP_SCALE_TAIL {0}
+#define ART_CLIP_SCALE_ATTRS ((const art_attr_spec[]){{"max_norm", 'f', 1.1754943508222875e-38, 1e+30}})
+#define ART_CLIP_SCALE_TAIL 0
 enum { ART_SGD_STEP_W = 0, ART_SGD_STEP_G = 1, ART_SGD_STEP_MOMENTUM = 2, ART_SGD_STEP_SCALE = 3, ART_SGD_STEP_A_LR = 0, ART_SGD_STEP_A_MOMENTUM = 1, ART_SGD_STEP_A_DAMPENING = 2, ART_SGD_STEP_A_WEIGHT_DECAY = 3, ART_SGD_STEP_A_NESTEROV = 4 };
 #define ART_SGD_STEP_ACCESS {3, 1, 11, 9}
-#define ART_SGD_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"dampening", 'f', -1e+30, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"nesterov", 'i', 0.0, 1.0}}
-#define ART_SGD_STEP_TAIL {0}
+#define ART_SGD_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"dampening", 'f', -1e+30, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"nesterov", 'i', 0.0, 1.0}})
+#define ART_SGD_STEP_TAIL 0
 enum { ART_ADAM_STEP_W = 0, ART_ADAM_STEP_G = 1, ART_ADAM_STEP_M = 2, ART_ADAM_STEP_V = 3, ART_ADAM_STEP_SCALE = 4, ART_ADAM_STEP_A_LR = 0, ART_ADAM_STEP_A_BETA1 = 1, ART_ADAM_STEP_A_BETA2 = 2, ART_ADAM_STEP_A_EPS = 3, ART_ADAM_STEP_A_WEIGHT_DECAY = 4 };
 #define ART_ADAM_STEP_ACCESS {3, 1, 3, 3, 9}
-#define ART_ADAM_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"beta1", 'f', 0.0, 0.9999999999999999}, {"beta2", 'f', 0.0, 0.9999999999999999}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}}
-#define ART_ADAM_STEP_TAIL {0}
+#define ART_ADAM_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"beta1", 'f', 0.0, 0.9999999999999999}, {"beta2", 'f', 0.0, 0.9999999999999999}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}})
+#define ART_ADAM_STEP_TAIL 0
 enum { ART_ADAMW_STEP_W = 0, ART_ADAMW_STEP_G = 1, ART_ADAMW_STEP_M = 2, ART_ADAMW_STEP_V = 3, ART_ADAMW_STEP_SCALE = 4, ART_ADAMW_STEP_A_LR = 0, ART_ADAMW_STEP_A_BETA1 = 1, ART_ADAMW_STEP_A_BETA2 = 2, ART_ADAMW_STEP_A_EPS = 3, ART_ADAMW_STEP_A_WEIGHT_DECAY = 4 };
 #define ART_ADAMW_STEP_ACCESS {3, 1, 3, 3, 9}
-#define ART_ADAMW_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"beta1", 'f', 0.0, 0.9999999999999999}, {"beta2", 'f', 0.0, 0.9999999999999999}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}}
-#define ART_ADAMW_STEP_TAIL {0}
+#define ART_ADAMW_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"beta1", 'f', 0.0, 0.9999999999999999}, {"beta2", 'f', 0.0, 0.9999999999999999}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}})
+#define ART_ADAMW_STEP_TAIL 0
 enum { ART_RMSPROP_STEP_W = 0, ART_RMSPROP_STEP_G = 1, ART_RMSPROP_STEP_SQUARE_AVG = 2, ART_RMSPROP_STEP_GRAD_AVG = 3, ART_RMSPROP_STEP_MOMENTUM = 4, ART_RMSPROP_STEP_SCALE = 5, ART_RMSPROP_STEP_A_LR = 0, ART_RMSPROP_STEP_A_ALPHA = 1, ART_RMSPROP_STEP_A_EPS = 2, ART_RMSPROP_STEP_A_WEIGHT_DECAY = 3, ART_RMSPROP_STEP_A_MOMENTUM = 4, ART_RMSPROP_STEP_A_CENTERED = 5 };
 #define ART_RMSPROP_STEP_ACCESS {3, 1, 3, 11, 11, 9}
-#define ART_RMSPROP_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"alpha", 'f', 0.0, 1.0}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"centered", 'i', 0.0, 1.0}}
-#define ART_RMSPROP_STEP_TAIL {0}
+#define ART_RMSPROP_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"alpha", 'f', 0.0, 1.0}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"centered", 'i', 0.0, 1.0}})
+#define ART_RMSPROP_STEP_TAIL 0
 enum { ART_ADAGRAD_STEP_W = 0, ART_ADAGRAD_STEP_G = 1, ART_ADAGRAD_STEP_SUM = 2, ART_ADAGRAD_STEP_SCALE = 3, ART_ADAGRAD_STEP_A_LR = 0, ART_ADAGRAD_STEP_A_LR_DECAY = 1, ART_ADAGRAD_STEP_A_WEIGHT_DECAY = 2, ART_ADAGRAD_STEP_A_EPS = 3 };
 #define ART_ADAGRAD_STEP_ACCESS {3, 1, 3, 9}
-#define ART_ADAGRAD_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"lr_decay", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"eps", 'f', 0.0, 1e+30}}
-#define ART_ADAGRAD_STEP_TAIL {0}
+#define ART_ADAGRAD_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"lr_decay", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"eps", 'f', 0.0, 1e+30}})
+#define ART_ADAGRAD_STEP_TAIL 0
 enum { ART_CLIP_VALUE_G = 0, ART_CLIP_VALUE_A_LIMIT = 0 };
 #define ART_CLIP_VALUE_ACCESS {3}
-#define ART_CLIP_VALUE_ATTRS {{"limit", 'f', 1.1754943508222875e-38, 1e+30}}
-#define ART_CLIP_VALUE_TAIL {0}
+#define ART_CLIP_VALUE_ATTRS ((const art_attr_spec[]){{"limit", 'f', 1.1754943508222875e-38, 1e+30}})
+#define ART_CLIP_VALUE_TAIL 0
 enum { ART_HUBER_GRAD_Y = 0, ART_HUBER_GRAD_TARGET = 1, ART_HUBER_GRAD_LOSS = 2, ART_HUBER_GRAD_DY = 3, ART_HUBER_GRAD_A_BOUND = 0, ART_HUBER_GRAD_A_SCALE = 1 };
 #define ART_HUBER_GRAD_ACCESS {1, 1, 2, 2}
-#define ART_HUBER_GRAD_ATTRS {{"bound", 'f', 0.0, 1e+30}, {"scale", 'f', 0.0, 1e+30}}
-#define ART_HUBER_GRAD_TAIL {0}
+#define ART_HUBER_GRAD_ATTRS ((const art_attr_spec[]){{"bound", 'f', 0.0, 1e+30}, {"scale", 'f', 0.0, 1e+30}})
+#define ART_HUBER_GRAD_TAIL 0
 enum { ART_HUBER_EVAL_Y = 0, ART_HUBER_EVAL_TARGET = 1, ART_HUBER_EVAL_LOSS = 2, ART_HUBER_EVAL_A_BOUND = 0, ART_HUBER_EVAL_A_SCALE = 1 };
 #define ART_HUBER_EVAL_ACCESS {1, 1, 2}
-#define ART_HUBER_EVAL_ATTRS {{"bound", 'f', 0.0, 1e+30}, {"scale", 'f', 0.0, 1e+30}}
-#define ART_HUBER_EVAL_TAIL {0}
+#define ART_HUBER_EVAL_ATTRS ((const art_attr_spec[]){{"bound", 'f', 0.0, 1e+30}, {"scale", 'f', 0.0, 1e+30}})
+#define ART_HUBER_EVAL_TAIL 0
 enum { ART_KL_DIV_GRAD_Y = 0, ART_KL_DIV_GRAD_TARGET = 1, ART_KL_DIV_GRAD_LOSS = 2, ART_KL_DIV_GRAD_DY = 3, ART_KL_DIV_GRAD_A_LOG_TARGET = 0, ART_KL_DIV_GRAD_A_BATCHMEAN = 1 };
 #define ART_KL_DIV_GRAD_ACCESS {1, 1, 2, 2}
-#define ART_KL_DIV_GRAD_ATTRS {{"log_target", 'i', 0.0, 1.0}, {"batchmean", 'i', 0.0, 1.0}}
-#define ART_KL_DIV_GRAD_TAIL {0}
+#define ART_KL_DIV_GRAD_ATTRS ((const art_attr_spec[]){{"log_target", 'i', 0.0, 1.0}, {"batchmean", 'i', 0.0, 1.0}})
+#define ART_KL_DIV_GRAD_TAIL 0
 enum { ART_KL_DIV_EVAL_Y = 0, ART_KL_DIV_EVAL_TARGET = 1, ART_KL_DIV_EVAL_LOSS = 2, ART_KL_DIV_EVAL_A_LOG_TARGET = 0, ART_KL_DIV_EVAL_A_BATCHMEAN = 1 };
 #define ART_KL_DIV_EVAL_ACCESS {1, 1, 2}
-#define ART_KL_DIV_EVAL_ATTRS {{"log_target", 'i', 0.0, 1.0}, {"batchmean", 'i', 0.0, 1.0}}
-#define ART_KL_DIV_EVAL_TAIL {0}
+#define ART_KL_DIV_EVAL_ATTRS ((const art_attr_spec[]){{"log_target", 'i', 0.0, 1.0}, {"batchmean", 'i', 0.0, 1.0}})
+#define ART_KL_DIV_EVAL_TAIL 0
 enum { ART_BCE_WITH_LOGITS_GRAD_Y = 0, ART_BCE_WITH_LOGITS_GRAD_TARGET = 1, ART_BCE_WITH_LOGITS_GRAD_LOSS = 2, ART_BCE_WITH_LOGITS_GRAD_DY = 3, ART_BCE_WITH_LOGITS_GRAD_WS = 4 };
 #define ART_BCE_WITH_LOGITS_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_BCE_WITH_LOGITS_GRAD_ATTRS {{0}}
-#define ART_BCE_WITH_LOGITS_GRAD_TAIL {"pos_weight", 'f', 0.0, 1e+30}
+#define ART_BCE_WITH_LOGITS_GRAD_ATTRS ((const art_attr_spec[]){{"pos_weight", 'f', 0.0, 1e+30}})
+#define ART_BCE_WITH_LOGITS_GRAD_TAIL 1
 enum { ART_BCE_WITH_LOGITS_EVAL_Y = 0, ART_BCE_WITH_LOGITS_EVAL_TARGET = 1, ART_BCE_WITH_LOGITS_EVAL_LOSS = 2, ART_BCE_WITH_LOGITS_EVAL_WS = 3 };
 #define ART_BCE_WITH_LOGITS_EVAL_ACCESS {1, 1, 2, 12}
-#define ART_BCE_WITH_LOGITS_EVAL_ATTRS {{0}}
-#define ART_BCE_WITH_LOGITS_EVAL_TAIL {"pos_weight", 'f', 0.0, 1e+30}
+#define ART_BCE_WITH_LOGITS_EVAL_ATTRS ((const art_attr_spec[]){{"pos_weight", 'f', 0.0, 1e+30}})
+#define ART_BCE_WITH_LOGITS_EVAL_TAIL 1
 enum { ART_WEIGHTED_CROSS_ENTROPY_GRAD_Y = 0, ART_WEIGHTED_CROSS_ENTROPY_GRAD_TARGET = 1, ART_WEIGHTED_CROSS_ENTROPY_GRAD_LOSS = 2, ART_WEIGHTED_CROSS_ENTROPY_GRAD_DY = 3, ART_WEIGHTED_CROSS_ENTROPY_GRAD_WS = 4, ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_SMOOTHING = 0, ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX = 1 };
 #define ART_WEIGHTED_CROSS_ENTROPY_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_WEIGHTED_CROSS_ENTROPY_GRAD_ATTRS {{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}}
-#define ART_WEIGHTED_CROSS_ENTROPY_GRAD_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_WEIGHTED_CROSS_ENTROPY_GRAD_ATTRS ((const art_attr_spec[]){{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_WEIGHTED_CROSS_ENTROPY_GRAD_TAIL 1
 enum { ART_WEIGHTED_CROSS_ENTROPY_EVAL_Y = 0, ART_WEIGHTED_CROSS_ENTROPY_EVAL_TARGET = 1, ART_WEIGHTED_CROSS_ENTROPY_EVAL_LOSS = 2, ART_WEIGHTED_CROSS_ENTROPY_EVAL_CORRECT = 3, ART_WEIGHTED_CROSS_ENTROPY_EVAL_WS = 4, ART_WEIGHTED_CROSS_ENTROPY_EVAL_A_SMOOTHING = 0, ART_WEIGHTED_CROSS_ENTROPY_EVAL_A_IGNORE_INDEX = 1 };
 #define ART_WEIGHTED_CROSS_ENTROPY_EVAL_ACCESS {1, 1, 2, 2, 12}
-#define ART_WEIGHTED_CROSS_ENTROPY_EVAL_ATTRS {{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}}
-#define ART_WEIGHTED_CROSS_ENTROPY_EVAL_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_WEIGHTED_CROSS_ENTROPY_EVAL_ATTRS ((const art_attr_spec[]){{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_WEIGHTED_CROSS_ENTROPY_EVAL_TAIL 1
 enum { ART_NLL_GRAD_Y = 0, ART_NLL_GRAD_TARGET = 1, ART_NLL_GRAD_LOSS = 2, ART_NLL_GRAD_DY = 3, ART_NLL_GRAD_WS = 4, ART_NLL_GRAD_A_IGNORE_INDEX = 0 };
 #define ART_NLL_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_NLL_GRAD_ATTRS {{"ignore_index", 'i', -100.0, 2147483647.0}}
-#define ART_NLL_GRAD_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_NLL_GRAD_ATTRS ((const art_attr_spec[]){{"ignore_index", 'i', -100.0, 2147483647.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_NLL_GRAD_TAIL 1
 enum { ART_NLL_EVAL_Y = 0, ART_NLL_EVAL_TARGET = 1, ART_NLL_EVAL_LOSS = 2, ART_NLL_EVAL_CORRECT = 3, ART_NLL_EVAL_WS = 4, ART_NLL_EVAL_A_IGNORE_INDEX = 0 };
 #define ART_NLL_EVAL_ACCESS {1, 1, 2, 2, 12}
-#define ART_NLL_EVAL_ATTRS {{"ignore_index", 'i', -100.0, 2147483647.0}}
-#define ART_NLL_EVAL_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_NLL_EVAL_ATTRS ((const art_attr_spec[]){{"ignore_index", 'i', -100.0, 2147483647.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_NLL_EVAL_TAIL 1
 enum { ART_SIGMOID_FWD_X = 0, ART_SIGMOID_FWD_Y = 1 };
 #define ART_SIGMOID_FWD_ACCESS {1, 2}
-#define ART_SIGMOID_FWD_ATTRS {{0}}
-#define ART_SIGMOID_FWD_TAIL {0}
+#define ART_SIGMOID_FWD_ATTRS NULL
+#define ART_SIGMOID_FWD_TAIL 0
 enum { ART_SIGMOID_GRAD_Y = 0, ART_SIGMOID_GRAD_DY = 1, ART_SIGMOID_GRAD_DX = 2 };
 #define ART_SIGMOID_GRAD_ACCESS {1, 1, 2}
-#define ART_SIGMOID_GRAD_ATTRS {{0}}
-#define ART_SIGMOID_GRAD_TAIL {0}
+#define ART_SIGMOID_GRAD_ATTRS NULL
+#define ART_SIGMOID_GRAD_TAIL 0
 enum { ART_RELU6_FWD_X = 0, ART_RELU6_FWD_Y = 1 };
 #define ART_RELU6_FWD_ACCESS {1, 2}
-#define ART_RELU6_FWD_ATTRS {{0}}
-#define ART_RELU6_FWD_TAIL {0}
+#define ART_RELU6_FWD_ATTRS NULL
+#define ART_RELU6_FWD_TAIL 0
 enum { ART_RELU6_GRAD_Y = 0, ART_RELU6_GRAD_DY = 1, ART_RELU6_GRAD_DX = 2 };
 #define ART_RELU6_GRAD_ACCESS {1, 1, 2}
-#define ART_RELU6_GRAD_ATTRS {{0}}
-#define ART_RELU6_GRAD_TAIL {0}
+#define ART_RELU6_GRAD_ATTRS NULL
+#define ART_RELU6_GRAD_TAIL 0
 enum { ART_LEAKY_RELU_FWD_X = 0, ART_LEAKY_RELU_FWD_Y = 1, ART_LEAKY_RELU_FWD_A_SLOPE = 0 };
 #define ART_LEAKY_RELU_FWD_ACCESS {1, 2}
-#define ART_LEAKY_RELU_FWD_ATTRS {{"slope", 'f', 0.0, 1e+30}}
-#define ART_LEAKY_RELU_FWD_TAIL {0}
+#define ART_LEAKY_RELU_FWD_ATTRS ((const art_attr_spec[]){{"slope", 'f', 0.0, 1e+30}})
+#define ART_LEAKY_RELU_FWD_TAIL 0
 enum { ART_LEAKY_RELU_GRAD_Y = 0, ART_LEAKY_RELU_GRAD_DY = 1, ART_LEAKY_RELU_GRAD_DX = 2, ART_LEAKY_RELU_GRAD_A_SLOPE = 0 };
 #define ART_LEAKY_RELU_GRAD_ACCESS {1, 1, 2}
-#define ART_LEAKY_RELU_GRAD_ATTRS {{"slope", 'f', 0.0, 1e+30}}
-#define ART_LEAKY_RELU_GRAD_TAIL {0}
+#define ART_LEAKY_RELU_GRAD_ATTRS ((const art_attr_spec[]){{"slope", 'f', 0.0, 1e+30}})
+#define ART_LEAKY_RELU_GRAD_TAIL 0
 enum { ART_ELU_FWD_X = 0, ART_ELU_FWD_Y = 1, ART_ELU_FWD_A_POSITIVE = 0, ART_ELU_FWD_A_NEGATIVE = 1 };
 #define ART_ELU_FWD_ACCESS {1, 2}
-#define ART_ELU_FWD_ATTRS {{"positive", 'f', 0.0, 1e+30}, {"negative", 'f', 0.0, 1e+30}}
-#define ART_ELU_FWD_TAIL {0}
+#define ART_ELU_FWD_ATTRS ((const art_attr_spec[]){{"positive", 'f', 0.0, 1e+30}, {"negative", 'f', 0.0, 1e+30}})
+#define ART_ELU_FWD_TAIL 0
 enum { ART_ELU_GRAD_Y = 0, ART_ELU_GRAD_DY = 1, ART_ELU_GRAD_DX = 2, ART_ELU_GRAD_A_POSITIVE = 0, ART_ELU_GRAD_A_NEGATIVE = 1 };
 #define ART_ELU_GRAD_ACCESS {1, 1, 2}
-#define ART_ELU_GRAD_ATTRS {{"positive", 'f', 0.0, 1e+30}, {"negative", 'f', 0.0, 1e+30}}
-#define ART_ELU_GRAD_TAIL {0}
+#define ART_ELU_GRAD_ATTRS ((const art_attr_spec[]){{"positive", 'f', 0.0, 1e+30}, {"negative", 'f', 0.0, 1e+30}})
+#define ART_ELU_GRAD_TAIL 0
 enum { ART_SILU_FWD_X = 0, ART_SILU_FWD_Y = 1 };
 #define ART_SILU_FWD_ACCESS {1, 2}
-#define ART_SILU_FWD_ATTRS {{0}}
-#define ART_SILU_FWD_TAIL {0}
+#define ART_SILU_FWD_ATTRS NULL
+#define ART_SILU_FWD_TAIL 0
 enum { ART_SILU_GRAD_X = 0, ART_SILU_GRAD_DY = 1, ART_SILU_GRAD_DX = 2 };
 #define ART_SILU_GRAD_ACCESS {1, 1, 2}
-#define ART_SILU_GRAD_ATTRS {{0}}
-#define ART_SILU_GRAD_TAIL {0}
+#define ART_SILU_GRAD_ATTRS NULL
+#define ART_SILU_GRAD_TAIL 0
 enum { ART_HARDSWISH_FWD_X = 0, ART_HARDSWISH_FWD_Y = 1 };
 #define ART_HARDSWISH_FWD_ACCESS {1, 2}
-#define ART_HARDSWISH_FWD_ATTRS {{0}}
-#define ART_HARDSWISH_FWD_TAIL {0}
+#define ART_HARDSWISH_FWD_ATTRS NULL
+#define ART_HARDSWISH_FWD_TAIL 0
 enum { ART_HARDSWISH_GRAD_X = 0, ART_HARDSWISH_GRAD_DY = 1, ART_HARDSWISH_GRAD_DX = 2 };
 #define ART_HARDSWISH_GRAD_ACCESS {1, 1, 2}
-#define ART_HARDSWISH_GRAD_ATTRS {{0}}
-#define ART_HARDSWISH_GRAD_TAIL {0}
+#define ART_HARDSWISH_GRAD_ATTRS NULL
+#define ART_HARDSWISH_GRAD_TAIL 0
 enum { ART_HARDSIGMOID_FWD_X = 0, ART_HARDSIGMOID_FWD_Y = 1 };
 #define ART_HARDSIGMOID_FWD_ACCESS {1, 2}
-#define ART_HARDSIGMOID_FWD_ATTRS {{0}}
-#define ART_HARDSIGMOID_FWD_TAIL {0}
+#define ART_HARDSIGMOID_FWD_ATTRS NULL
+#define ART_HARDSIGMOID_FWD_TAIL 0
 enum { ART_HARDSIGMOID_GRAD_Y = 0, ART_HARDSIGMOID_GRAD_DY = 1, ART_HARDSIGMOID_GRAD_DX = 2 };
 #define ART_HARDSIGMOID_GRAD_ACCESS {1, 1, 2}
-#define ART_HARDSIGMOID_GRAD_ATTRS {{0}}
-#define ART_HARDSIGMOID_GRAD_TAIL {0}
+#define ART_HARDSIGMOID_GRAD_ATTRS NULL
+#define ART_HARDSIGMOID_GRAD_TAIL 0
 enum { ART_GELU_FWD_X = 0, ART_GELU_FWD_Y = 1 };
 #define ART_GELU_FWD_ACCESS {1, 2}
-#define ART_GELU_FWD_ATTRS {{0}}
-#define ART_GELU_FWD_TAIL {0}
+#define ART_GELU_FWD_ATTRS NULL
+#define ART_GELU_FWD_TAIL 0
 enum { ART_GELU_GRAD_X = 0, ART_GELU_GRAD_DY = 1, ART_GELU_GRAD_DX = 2 };
 #define ART_GELU_GRAD_ACCESS {1, 1, 2}
-#define ART_GELU_GRAD_ATTRS {{0}}
-#define ART_GELU_GRAD_TAIL {0}
+#define ART_GELU_GRAD_ATTRS NULL
+#define ART_GELU_GRAD_TAIL 0
 enum { ART_GELU_TANH_FWD_X = 0, ART_GELU_TANH_FWD_Y = 1 };
 #define ART_GELU_TANH_FWD_ACCESS {1, 2}
-#define ART_GELU_TANH_FWD_ATTRS {{0}}
-#define ART_GELU_TANH_FWD_TAIL {0}
+#define ART_GELU_TANH_FWD_ATTRS NULL
+#define ART_GELU_TANH_FWD_TAIL 0
 enum { ART_GELU_TANH_GRAD_X = 0, ART_GELU_TANH_GRAD_DY = 1, ART_GELU_TANH_GRAD_DX = 2 };
 #define ART_GELU_TANH_GRAD_ACCESS {1, 1, 2}
-#define ART_GELU_TANH_GRAD_ATTRS {{0}}
-#define ART_GELU_TANH_GRAD_TAIL {0}
+#define ART_GELU_TANH_GRAD_ATTRS NULL
+#define ART_GELU_TANH_GRAD_TAIL 0
 enum { ART_MISH_FWD_X = 0, ART_MISH_FWD_Y = 1 };
 #define ART_MISH_FWD_ACCESS {1, 2}
-#define ART_MISH_FWD_ATTRS {{0}}
-#define ART_MISH_FWD_TAIL {0}
+#define ART_MISH_FWD_ATTRS NULL
+#define ART_MISH_FWD_TAIL 0
 enum { ART_MISH_GRAD_X = 0, ART_MISH_GRAD_DY = 1, ART_MISH_GRAD_DX = 2 };
 #define ART_MISH_GRAD_ACCESS {1, 1, 2}
-#define ART_MISH_GRAD_ATTRS {{0}}
-#define ART_MISH_GRAD_TAIL {0}
+#define ART_MISH_GRAD_ATTRS NULL
+#define ART_MISH_GRAD_TAIL 0
 enum { ART_SOFTPLUS_FWD_X = 0, ART_SOFTPLUS_FWD_Y = 1, ART_SOFTPLUS_FWD_A_BETA = 0, ART_SOFTPLUS_FWD_A_THRESHOLD = 1 };
 #define ART_SOFTPLUS_FWD_ACCESS {1, 2}
-#define ART_SOFTPLUS_FWD_ATTRS {{"beta", 'f', 1.1754943508222875e-38, 1e+30}, {"threshold", 'f', -1e+30, 1e+30}}
-#define ART_SOFTPLUS_FWD_TAIL {0}
+#define ART_SOFTPLUS_FWD_ATTRS ((const art_attr_spec[]){{"beta", 'f', 1.1754943508222875e-38, 1e+30}, {"threshold", 'f', -1e+30, 1e+30}})
+#define ART_SOFTPLUS_FWD_TAIL 0
 enum { ART_SOFTPLUS_GRAD_X = 0, ART_SOFTPLUS_GRAD_DY = 1, ART_SOFTPLUS_GRAD_DX = 2, ART_SOFTPLUS_GRAD_A_BETA = 0, ART_SOFTPLUS_GRAD_A_THRESHOLD = 1 };
 #define ART_SOFTPLUS_GRAD_ACCESS {1, 1, 2}
-#define ART_SOFTPLUS_GRAD_ATTRS {{"beta", 'f', 1.1754943508222875e-38, 1e+30}, {"threshold", 'f', -1e+30, 1e+30}}
-#define ART_SOFTPLUS_GRAD_TAIL {0}
+#define ART_SOFTPLUS_GRAD_ATTRS ((const art_attr_spec[]){{"beta", 'f', 1.1754943508222875e-38, 1e+30}, {"threshold", 'f', -1e+30, 1e+30}})
+#define ART_SOFTPLUS_GRAD_TAIL 0
 enum { ART_PERMUTE_X = 0, ART_PERMUTE_Y = 1 };
 #define ART_PERMUTE_ACCESS {1, 2}
-#define ART_PERMUTE_ATTRS {{0}}
-#define ART_PERMUTE_TAIL {"perm", 'i', 1.0, 5.0}
+#define ART_PERMUTE_ATTRS ((const art_attr_spec[]){{"perm", 'i', 1.0, 5.0}})
+#define ART_PERMUTE_TAIL 1
 enum { ART_SLICE_X = 0, ART_SLICE_Y = 1, ART_SLICE_A_AXIS = 0, ART_SLICE_A_START = 1, ART_SLICE_A_STEP = 2 };
 #define ART_SLICE_ACCESS {1, 2}
-#define ART_SLICE_ATTRS {{"axis", 'i', 1.0, 5.0}, {"start", 'i', 0.0, 2147483647.0}, {"step", 'i', 1.0, 1048576.0}}
-#define ART_SLICE_TAIL {0}
+#define ART_SLICE_ATTRS ((const art_attr_spec[]){{"axis", 'i', 1.0, 5.0}, {"start", 'i', 0.0, 2147483647.0}, {"step", 'i', 1.0, 1048576.0}})
+#define ART_SLICE_TAIL 0
 enum { ART_PLACE_X = 0, ART_PLACE_WHOLE = 1, ART_PLACE_Y = 2, ART_PLACE_A_AXIS = 0, ART_PLACE_A_START = 1, ART_PLACE_A_STEP = 2, ART_PLACE_A_ADD = 3 };
 #define ART_PLACE_ACCESS {1, 9, 2}
-#define ART_PLACE_ATTRS {{"axis", 'i', 1.0, 5.0}, {"start", 'i', 0.0, 2147483647.0}, {"step", 'i', 1.0, 1048576.0}, {"add", 'i', 0.0, 1.0}}
-#define ART_PLACE_TAIL {0}
+#define ART_PLACE_ATTRS ((const art_attr_spec[]){{"axis", 'i', 1.0, 5.0}, {"start", 'i', 0.0, 2147483647.0}, {"step", 'i', 1.0, 1048576.0}, {"add", 'i', 0.0, 1.0}})
+#define ART_PLACE_TAIL 0
 enum { ART_COMBINE_A = 0, ART_COMBINE_OTHER = 1, ART_COMBINE_Y = 2, ART_COMBINE_A_HOW = 0 };
 #define ART_COMBINE_ACCESS {1, 1, 2}
-#define ART_COMBINE_ATTRS {{"how", 'i', 0.0, 5.0}}
-#define ART_COMBINE_TAIL {0}
+#define ART_COMBINE_ATTRS ((const art_attr_spec[]){{"how", 'i', 0.0, 5.0}})
+#define ART_COMBINE_TAIL 0
 enum { ART_AFFINE_X = 0, ART_AFFINE_Y = 1, ART_AFFINE_A_SCALE = 0, ART_AFFINE_A_SHIFT = 1 };
 #define ART_AFFINE_ACCESS {1, 2}
-#define ART_AFFINE_ATTRS {{"scale", 'f', -1e+30, 1e+30}, {"shift", 'f', -1e+30, 1e+30}}
-#define ART_AFFINE_TAIL {0}
+#define ART_AFFINE_ATTRS ((const art_attr_spec[]){{"scale", 'f', -1e+30, 1e+30}, {"shift", 'f', -1e+30, 1e+30}})
+#define ART_AFFINE_TAIL 0
 enum { ART_POWER_X = 0, ART_POWER_Y = 1, ART_POWER_A_HALVES = 0 };
 #define ART_POWER_ACCESS {1, 2}
-#define ART_POWER_ATTRS {{"halves", 'i', -64.0, 64.0}}
-#define ART_POWER_TAIL {0}
+#define ART_POWER_ATTRS ((const art_attr_spec[]){{"halves", 'i', -64.0, 64.0}})
+#define ART_POWER_TAIL 0
 enum { ART_FUNCTION_X = 0, ART_FUNCTION_Y = 1, ART_FUNCTION_A_WHICH = 0 };
 #define ART_FUNCTION_ACCESS {1, 2}
-#define ART_FUNCTION_ATTRS {{"which", 'i', 0.0, 3.0}}
-#define ART_FUNCTION_TAIL {0}
+#define ART_FUNCTION_ATTRS ((const art_attr_spec[]){{"which", 'i', 0.0, 3.0}})
+#define ART_FUNCTION_TAIL 0
 enum { ART_EXPAND_SMALL = 0, ART_EXPAND_Y = 1, ART_EXPAND_A_SCALE = 0 };
 #define ART_EXPAND_ACCESS {1, 2}
-#define ART_EXPAND_ATTRS {{"scale", 'f', -1e+30, 1e+30}}
-#define ART_EXPAND_TAIL {0}
+#define ART_EXPAND_ATTRS ((const art_attr_spec[]){{"scale", 'f', -1e+30, 1e+30}})
+#define ART_EXPAND_TAIL 0
 enum { ART_REDUCE_X = 0, ART_REDUCE_TOTAL = 1, ART_REDUCE_A_SCALE = 0 };
 #define ART_REDUCE_ACCESS {1, 2}
-#define ART_REDUCE_ATTRS {{"scale", 'f', -1e+30, 1e+30}}
-#define ART_REDUCE_TAIL {0}
+#define ART_REDUCE_ATTRS ((const art_attr_spec[]){{"scale", 'f', -1e+30, 1e+30}})
+#define ART_REDUCE_TAIL 0
 enum { ART_MATMUL_X = 0, ART_MATMUL_Z = 1, ART_MATMUL_Y = 2, ART_MATMUL_WS = 3, ART_MATMUL_A_X_TURNED = 0, ART_MATMUL_A_Z_TURNED = 1 };
 #define ART_MATMUL_ACCESS {1, 1, 2, 12}
-#define ART_MATMUL_ATTRS {{"x_turned", 'i', 0.0, 1.0}, {"z_turned", 'i', 0.0, 1.0}}
-#define ART_MATMUL_TAIL {0}
+#define ART_MATMUL_ATTRS ((const art_attr_spec[]){{"x_turned", 'i', 0.0, 1.0}, {"z_turned", 'i', 0.0, 1.0}})
+#define ART_MATMUL_TAIL 0
 enum { ART_SOFTMAX_FWD_X = 0, ART_SOFTMAX_FWD_Y = 1, ART_SOFTMAX_FWD_A_AXIS = 0 };
 #define ART_SOFTMAX_FWD_ACCESS {1, 2}
-#define ART_SOFTMAX_FWD_ATTRS {{"axis", 'i', 1.0, 5.0}}
-#define ART_SOFTMAX_FWD_TAIL {0}
+#define ART_SOFTMAX_FWD_ATTRS ((const art_attr_spec[]){{"axis", 'i', 1.0, 5.0}})
+#define ART_SOFTMAX_FWD_TAIL 0
 enum { ART_SOFTMAX_GRAD_Y = 0, ART_SOFTMAX_GRAD_DY = 1, ART_SOFTMAX_GRAD_DX = 2, ART_SOFTMAX_GRAD_A_AXIS = 0 };
 #define ART_SOFTMAX_GRAD_ACCESS {1, 1, 2}
-#define ART_SOFTMAX_GRAD_ATTRS {{"axis", 'i', 1.0, 5.0}}
-#define ART_SOFTMAX_GRAD_TAIL {0}
+#define ART_SOFTMAX_GRAD_ATTRS ((const art_attr_spec[]){{"axis", 'i', 1.0, 5.0}})
+#define ART_SOFTMAX_GRAD_TAIL 0
 enum { ART_LOG_SOFTMAX_FWD_X = 0, ART_LOG_SOFTMAX_FWD_Y = 1, ART_LOG_SOFTMAX_FWD_A_AXIS = 0 };
 #define ART_LOG_SOFTMAX_FWD_ACCESS {1, 2}
-#define ART_LOG_SOFTMAX_FWD_ATTRS {{"axis", 'i', 1.0, 5.0}}
-#define ART_LOG_SOFTMAX_FWD_TAIL {0}
+#define ART_LOG_SOFTMAX_FWD_ATTRS ((const art_attr_spec[]){{"axis", 'i', 1.0, 5.0}})
+#define ART_LOG_SOFTMAX_FWD_TAIL 0
 enum { ART_LOG_SOFTMAX_GRAD_Y = 0, ART_LOG_SOFTMAX_GRAD_DY = 1, ART_LOG_SOFTMAX_GRAD_DX = 2, ART_LOG_SOFTMAX_GRAD_A_AXIS = 0 };
 #define ART_LOG_SOFTMAX_GRAD_ACCESS {1, 1, 2}
-#define ART_LOG_SOFTMAX_GRAD_ATTRS {{"axis", 'i', 1.0, 5.0}}
-#define ART_LOG_SOFTMAX_GRAD_TAIL {0}
+#define ART_LOG_SOFTMAX_GRAD_ATTRS ((const art_attr_spec[]){{"axis", 'i', 1.0, 5.0}})
+#define ART_LOG_SOFTMAX_GRAD_TAIL 0
 enum { ART_LAYERNORM_FWD_X = 0, ART_LAYERNORM_FWD_GAMMA = 1, ART_LAYERNORM_FWD_BETA = 2, ART_LAYERNORM_FWD_Y = 3, ART_LAYERNORM_FWD_ROW_MEAN = 4, ART_LAYERNORM_FWD_ROW_INVSTD = 5, ART_LAYERNORM_FWD_A_EPS = 0, ART_LAYERNORM_FWD_A_CENTRED = 1 };
 #define ART_LAYERNORM_FWD_ACCESS {1, 9, 9, 2, 10, 10}
-#define ART_LAYERNORM_FWD_ATTRS {{"eps", 'f', 0.0, 1e+30}, {"centred", 'i', 0.0, 1.0}}
-#define ART_LAYERNORM_FWD_TAIL {0}
+#define ART_LAYERNORM_FWD_ATTRS ((const art_attr_spec[]){{"eps", 'f', 0.0, 1e+30}, {"centred", 'i', 0.0, 1.0}})
+#define ART_LAYERNORM_FWD_TAIL 0
 enum { ART_LAYERNORM_GRAD_X = 0, ART_LAYERNORM_GRAD_GAMMA = 1, ART_LAYERNORM_GRAD_ROW_MEAN = 2, ART_LAYERNORM_GRAD_ROW_INVSTD = 3, ART_LAYERNORM_GRAD_DY = 4, ART_LAYERNORM_GRAD_DX = 5, ART_LAYERNORM_GRAD_DGAMMA = 6, ART_LAYERNORM_GRAD_DBETA = 7 };
 #define ART_LAYERNORM_GRAD_ACCESS {1, 9, 9, 1, 1, 10, 10, 10}
-#define ART_LAYERNORM_GRAD_ATTRS {{0}}
-#define ART_LAYERNORM_GRAD_TAIL {0}
+#define ART_LAYERNORM_GRAD_ATTRS NULL
+#define ART_LAYERNORM_GRAD_TAIL 0
 enum { ART_CONV_TRANSPOSE2D_FWD_X = 0, ART_CONV_TRANSPOSE2D_FWD_W = 1, ART_CONV_TRANSPOSE2D_FWD_B = 2, ART_CONV_TRANSPOSE2D_FWD_Y = 3, ART_CONV_TRANSPOSE2D_FWD_WS = 4, ART_CONV_TRANSPOSE2D_FWD_A_STRIDE_H = 0, ART_CONV_TRANSPOSE2D_FWD_A_STRIDE_W = 1, ART_CONV_TRANSPOSE2D_FWD_A_PAD_H = 2, ART_CONV_TRANSPOSE2D_FWD_A_PAD_W = 3, ART_CONV_TRANSPOSE2D_FWD_A_DIL_H = 4, ART_CONV_TRANSPOSE2D_FWD_A_DIL_W = 5, ART_CONV_TRANSPOSE2D_FWD_A_GROUPS = 6, ART_CONV_TRANSPOSE2D_FWD_A_OVER_H = 7, ART_CONV_TRANSPOSE2D_FWD_A_OVER_W = 8 };
 #define ART_CONV_TRANSPOSE2D_FWD_ACCESS {1, 1, 9, 2, 12}
-#define ART_CONV_TRANSPOSE2D_FWD_ATTRS {{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_CONV_TRANSPOSE2D_FWD_TAIL {0}
+#define ART_CONV_TRANSPOSE2D_FWD_ATTRS ((const art_attr_spec[]){{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_CONV_TRANSPOSE2D_FWD_TAIL 0
 enum { ART_CONV_TRANSPOSE2D_GRAD_W_X = 0, ART_CONV_TRANSPOSE2D_GRAD_W_DY = 1, ART_CONV_TRANSPOSE2D_GRAD_W_DW = 2, ART_CONV_TRANSPOSE2D_GRAD_W_DB = 3, ART_CONV_TRANSPOSE2D_GRAD_W_WS = 4, ART_CONV_TRANSPOSE2D_GRAD_W_A_STRIDE_H = 0, ART_CONV_TRANSPOSE2D_GRAD_W_A_STRIDE_W = 1, ART_CONV_TRANSPOSE2D_GRAD_W_A_PAD_H = 2, ART_CONV_TRANSPOSE2D_GRAD_W_A_PAD_W = 3, ART_CONV_TRANSPOSE2D_GRAD_W_A_DIL_H = 4, ART_CONV_TRANSPOSE2D_GRAD_W_A_DIL_W = 5, ART_CONV_TRANSPOSE2D_GRAD_W_A_GROUPS = 6, ART_CONV_TRANSPOSE2D_GRAD_W_A_OVER_H = 7, ART_CONV_TRANSPOSE2D_GRAD_W_A_OVER_W = 8 };
 #define ART_CONV_TRANSPOSE2D_GRAD_W_ACCESS {1, 1, 10, 10, 12}
-#define ART_CONV_TRANSPOSE2D_GRAD_W_ATTRS {{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_CONV_TRANSPOSE2D_GRAD_W_TAIL {0}
+#define ART_CONV_TRANSPOSE2D_GRAD_W_ATTRS ((const art_attr_spec[]){{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_CONV_TRANSPOSE2D_GRAD_W_TAIL 0
 enum { ART_CONV_TRANSPOSE2D_GRAD_X_DY = 0, ART_CONV_TRANSPOSE2D_GRAD_X_W = 1, ART_CONV_TRANSPOSE2D_GRAD_X_DX = 2, ART_CONV_TRANSPOSE2D_GRAD_X_WS = 3, ART_CONV_TRANSPOSE2D_GRAD_X_A_STRIDE_H = 0, ART_CONV_TRANSPOSE2D_GRAD_X_A_STRIDE_W = 1, ART_CONV_TRANSPOSE2D_GRAD_X_A_PAD_H = 2, ART_CONV_TRANSPOSE2D_GRAD_X_A_PAD_W = 3, ART_CONV_TRANSPOSE2D_GRAD_X_A_DIL_H = 4, ART_CONV_TRANSPOSE2D_GRAD_X_A_DIL_W = 5, ART_CONV_TRANSPOSE2D_GRAD_X_A_GROUPS = 6, ART_CONV_TRANSPOSE2D_GRAD_X_A_OVER_H = 7, ART_CONV_TRANSPOSE2D_GRAD_X_A_OVER_W = 8 };
 #define ART_CONV_TRANSPOSE2D_GRAD_X_ACCESS {1, 1, 2, 12}
-#define ART_CONV_TRANSPOSE2D_GRAD_X_ATTRS {{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}}
-#define ART_CONV_TRANSPOSE2D_GRAD_X_TAIL {0}
+#define ART_CONV_TRANSPOSE2D_GRAD_X_ATTRS ((const art_attr_spec[]){{"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_CONV_TRANSPOSE2D_GRAD_X_TAIL 0
 enum { ART_ADAPTIVE_AVGPOOL2D_FWD_X = 0, ART_ADAPTIVE_AVGPOOL2D_FWD_Y = 1 };
 #define ART_ADAPTIVE_AVGPOOL2D_FWD_ACCESS {1, 2}
-#define ART_ADAPTIVE_AVGPOOL2D_FWD_ATTRS {{0}}
-#define ART_ADAPTIVE_AVGPOOL2D_FWD_TAIL {0}
+#define ART_ADAPTIVE_AVGPOOL2D_FWD_ATTRS NULL
+#define ART_ADAPTIVE_AVGPOOL2D_FWD_TAIL 0
 enum { ART_ADAPTIVE_AVGPOOL2D_GRAD_DY = 0, ART_ADAPTIVE_AVGPOOL2D_GRAD_DX = 1 };
 #define ART_ADAPTIVE_AVGPOOL2D_GRAD_ACCESS {1, 2}
-#define ART_ADAPTIVE_AVGPOOL2D_GRAD_ATTRS {{0}}
-#define ART_ADAPTIVE_AVGPOOL2D_GRAD_TAIL {0}
+#define ART_ADAPTIVE_AVGPOOL2D_GRAD_ATTRS NULL
+#define ART_ADAPTIVE_AVGPOOL2D_GRAD_TAIL 0
 enum { ART_UPSAMPLE_NEAREST2D_FWD_X = 0, ART_UPSAMPLE_NEAREST2D_FWD_Y = 1, ART_UPSAMPLE_NEAREST2D_FWD_A_SCALE_H = 0, ART_UPSAMPLE_NEAREST2D_FWD_A_SCALE_W = 1 };
 #define ART_UPSAMPLE_NEAREST2D_FWD_ACCESS {1, 2}
-#define ART_UPSAMPLE_NEAREST2D_FWD_ATTRS {{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}}
-#define ART_UPSAMPLE_NEAREST2D_FWD_TAIL {0}
+#define ART_UPSAMPLE_NEAREST2D_FWD_ATTRS ((const art_attr_spec[]){{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}})
+#define ART_UPSAMPLE_NEAREST2D_FWD_TAIL 0
 enum { ART_UPSAMPLE_NEAREST2D_GRAD_DY = 0, ART_UPSAMPLE_NEAREST2D_GRAD_DX = 1, ART_UPSAMPLE_NEAREST2D_GRAD_A_SCALE_H = 0, ART_UPSAMPLE_NEAREST2D_GRAD_A_SCALE_W = 1 };
 #define ART_UPSAMPLE_NEAREST2D_GRAD_ACCESS {1, 2}
-#define ART_UPSAMPLE_NEAREST2D_GRAD_ATTRS {{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}}
-#define ART_UPSAMPLE_NEAREST2D_GRAD_TAIL {0}
+#define ART_UPSAMPLE_NEAREST2D_GRAD_ATTRS ((const art_attr_spec[]){{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}})
+#define ART_UPSAMPLE_NEAREST2D_GRAD_TAIL 0
 enum { ART_UPSAMPLE_BILINEAR2D_FWD_X = 0, ART_UPSAMPLE_BILINEAR2D_FWD_Y = 1, ART_UPSAMPLE_BILINEAR2D_FWD_A_SCALE_H = 0, ART_UPSAMPLE_BILINEAR2D_FWD_A_SCALE_W = 1, ART_UPSAMPLE_BILINEAR2D_FWD_A_ALIGN_CORNERS = 2 };
 #define ART_UPSAMPLE_BILINEAR2D_FWD_ACCESS {1, 2}
-#define ART_UPSAMPLE_BILINEAR2D_FWD_ATTRS {{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}, {"align_corners", 'i', 0.0, 1.0}}
-#define ART_UPSAMPLE_BILINEAR2D_FWD_TAIL {0}
+#define ART_UPSAMPLE_BILINEAR2D_FWD_ATTRS ((const art_attr_spec[]){{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}, {"align_corners", 'i', 0.0, 1.0}})
+#define ART_UPSAMPLE_BILINEAR2D_FWD_TAIL 0
 enum { ART_UPSAMPLE_BILINEAR2D_GRAD_DY = 0, ART_UPSAMPLE_BILINEAR2D_GRAD_DX = 1, ART_UPSAMPLE_BILINEAR2D_GRAD_A_SCALE_H = 0, ART_UPSAMPLE_BILINEAR2D_GRAD_A_SCALE_W = 1, ART_UPSAMPLE_BILINEAR2D_GRAD_A_ALIGN_CORNERS = 2 };
 #define ART_UPSAMPLE_BILINEAR2D_GRAD_ACCESS {1, 2}
-#define ART_UPSAMPLE_BILINEAR2D_GRAD_ATTRS {{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}, {"align_corners", 'i', 0.0, 1.0}}
-#define ART_UPSAMPLE_BILINEAR2D_GRAD_TAIL {0}
+#define ART_UPSAMPLE_BILINEAR2D_GRAD_ATTRS ((const art_attr_spec[]){{"scale_h", 'f', 0.0, 1e+30}, {"scale_w", 'f', 0.0, 1e+30}, {"align_corners", 'i', 0.0, 1.0}})
+#define ART_UPSAMPLE_BILINEAR2D_GRAD_TAIL 0
 enum { ART_SOFT_CROSS_ENTROPY_GRAD_Y = 0, ART_SOFT_CROSS_ENTROPY_GRAD_TARGET = 1, ART_SOFT_CROSS_ENTROPY_GRAD_LOSS = 2, ART_SOFT_CROSS_ENTROPY_GRAD_DY = 3, ART_SOFT_CROSS_ENTROPY_GRAD_WS = 4, ART_SOFT_CROSS_ENTROPY_GRAD_A_SMOOTHING = 0 };
 #define ART_SOFT_CROSS_ENTROPY_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_SOFT_CROSS_ENTROPY_GRAD_ATTRS {{"smoothing", 'f', 0.0, 1.0}}
-#define ART_SOFT_CROSS_ENTROPY_GRAD_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_SOFT_CROSS_ENTROPY_GRAD_ATTRS ((const art_attr_spec[]){{"smoothing", 'f', 0.0, 1.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_SOFT_CROSS_ENTROPY_GRAD_TAIL 1
 enum { ART_SOFT_CROSS_ENTROPY_EVAL_Y = 0, ART_SOFT_CROSS_ENTROPY_EVAL_TARGET = 1, ART_SOFT_CROSS_ENTROPY_EVAL_LOSS = 2, ART_SOFT_CROSS_ENTROPY_EVAL_WS = 3, ART_SOFT_CROSS_ENTROPY_EVAL_A_SMOOTHING = 0 };
 #define ART_SOFT_CROSS_ENTROPY_EVAL_ACCESS {1, 1, 2, 12}
-#define ART_SOFT_CROSS_ENTROPY_EVAL_ATTRS {{"smoothing", 'f', 0.0, 1.0}}
-#define ART_SOFT_CROSS_ENTROPY_EVAL_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_SOFT_CROSS_ENTROPY_EVAL_ATTRS ((const art_attr_spec[]){{"smoothing", 'f', 0.0, 1.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_SOFT_CROSS_ENTROPY_EVAL_TAIL 1
 enum { ART_MASKED_SOFTMAX_FWD_X = 0, ART_MASKED_SOFTMAX_FWD_MASK = 1, ART_MASKED_SOFTMAX_FWD_Y = 2, ART_MASKED_SOFTMAX_FWD_A_CAUSAL = 0 };
 #define ART_MASKED_SOFTMAX_FWD_ACCESS {1, 9, 2}
-#define ART_MASKED_SOFTMAX_FWD_ATTRS {{"causal", 'i', 0.0, 1.0}}
-#define ART_MASKED_SOFTMAX_FWD_TAIL {0}
+#define ART_MASKED_SOFTMAX_FWD_ATTRS ((const art_attr_spec[]){{"causal", 'i', 0.0, 1.0}})
+#define ART_MASKED_SOFTMAX_FWD_TAIL 0
 enum { ART_EMBEDDING_FWD_X = 0, ART_EMBEDDING_FWD_W = 1, ART_EMBEDDING_FWD_Y = 2, ART_EMBEDDING_FWD_A_TURNED = 0 };
 #define ART_EMBEDDING_FWD_ACCESS {1, 1, 2}
-#define ART_EMBEDDING_FWD_ATTRS {{"turned", 'i', 0.0, 1.0}}
-#define ART_EMBEDDING_FWD_TAIL {0}
+#define ART_EMBEDDING_FWD_ATTRS ((const art_attr_spec[]){{"turned", 'i', 0.0, 1.0}})
+#define ART_EMBEDDING_FWD_TAIL 0
 enum { ART_EMBEDDING_GRAD_X = 0, ART_EMBEDDING_GRAD_DY = 1, ART_EMBEDDING_GRAD_DW = 2, ART_EMBEDDING_GRAD_A_TURNED = 0, ART_EMBEDDING_GRAD_A_PADDING = 1 };
 #define ART_EMBEDDING_GRAD_ACCESS {1, 1, 2}
-#define ART_EMBEDDING_GRAD_ATTRS {{"turned", 'i', 0.0, 1.0}, {"padding", 'i', -100.0, 2147483647.0}}
-#define ART_EMBEDDING_GRAD_TAIL {0}
+#define ART_EMBEDDING_GRAD_ATTRS ((const art_attr_spec[]){{"turned", 'i', 0.0, 1.0}, {"padding", 'i', -100.0, 2147483647.0}})
+#define ART_EMBEDDING_GRAD_TAIL 0
 enum { ART_PLACES_CROSS_ENTROPY_GRAD_Y = 0, ART_PLACES_CROSS_ENTROPY_GRAD_TARGET = 1, ART_PLACES_CROSS_ENTROPY_GRAD_LOSS = 2, ART_PLACES_CROSS_ENTROPY_GRAD_DY = 3, ART_PLACES_CROSS_ENTROPY_GRAD_WS = 4, ART_PLACES_CROSS_ENTROPY_GRAD_A_SMOOTHING = 0, ART_PLACES_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX = 1 };
 #define ART_PLACES_CROSS_ENTROPY_GRAD_ACCESS {1, 1, 2, 2, 12}
-#define ART_PLACES_CROSS_ENTROPY_GRAD_ATTRS {{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}}
-#define ART_PLACES_CROSS_ENTROPY_GRAD_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_PLACES_CROSS_ENTROPY_GRAD_ATTRS ((const art_attr_spec[]){{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_PLACES_CROSS_ENTROPY_GRAD_TAIL 1
 enum { ART_PLACES_CROSS_ENTROPY_EVAL_Y = 0, ART_PLACES_CROSS_ENTROPY_EVAL_TARGET = 1, ART_PLACES_CROSS_ENTROPY_EVAL_LOSS = 2, ART_PLACES_CROSS_ENTROPY_EVAL_WS = 3, ART_PLACES_CROSS_ENTROPY_EVAL_A_SMOOTHING = 0, ART_PLACES_CROSS_ENTROPY_EVAL_A_IGNORE_INDEX = 1 };
 #define ART_PLACES_CROSS_ENTROPY_EVAL_ACCESS {1, 1, 2, 12}
-#define ART_PLACES_CROSS_ENTROPY_EVAL_ATTRS {{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}}
-#define ART_PLACES_CROSS_ENTROPY_EVAL_TAIL {"weight", 'f', 0.0, 1e+30}
+#define ART_PLACES_CROSS_ENTROPY_EVAL_ATTRS ((const art_attr_spec[]){{"smoothing", 'f', 0.0, 1.0}, {"ignore_index", 'i', -100.0, 2147483647.0}, {"weight", 'f', 0.0, 1e+30}})
+#define ART_PLACES_CROSS_ENTROPY_EVAL_TAIL 1
 enum { ART_COSINE_EMBEDDING_GRAD_Y = 0, ART_COSINE_EMBEDDING_GRAD_TARGET = 1, ART_COSINE_EMBEDDING_GRAD_LOSS = 2, ART_COSINE_EMBEDDING_GRAD_DY = 3, ART_COSINE_EMBEDDING_GRAD_A_MARGIN = 0 };
 #define ART_COSINE_EMBEDDING_GRAD_ACCESS {1, 1, 2, 2}
-#define ART_COSINE_EMBEDDING_GRAD_ATTRS {{"margin", 'f', -1e+30, 1e+30}}
-#define ART_COSINE_EMBEDDING_GRAD_TAIL {0}
+#define ART_COSINE_EMBEDDING_GRAD_ATTRS ((const art_attr_spec[]){{"margin", 'f', -1e+30, 1e+30}})
+#define ART_COSINE_EMBEDDING_GRAD_TAIL 0
 enum { ART_COSINE_EMBEDDING_EVAL_Y = 0, ART_COSINE_EMBEDDING_EVAL_TARGET = 1, ART_COSINE_EMBEDDING_EVAL_LOSS = 2, ART_COSINE_EMBEDDING_EVAL_A_MARGIN = 0 };
 #define ART_COSINE_EMBEDDING_EVAL_ACCESS {1, 1, 2}
-#define ART_COSINE_EMBEDDING_EVAL_ATTRS {{"margin", 'f', -1e+30, 1e+30}}
-#define ART_COSINE_EMBEDDING_EVAL_TAIL {0}
+#define ART_COSINE_EMBEDDING_EVAL_ATTRS ((const art_attr_spec[]){{"margin", 'f', -1e+30, 1e+30}})
+#define ART_COSINE_EMBEDDING_EVAL_TAIL 0
 enum { ART_EMBEDDING_GRAD_ROWS_X = 0, ART_EMBEDDING_GRAD_ROWS_DY = 1, ART_EMBEDDING_GRAD_ROWS_ROWS = 2, ART_EMBEDDING_GRAD_ROWS_WS = 3, ART_EMBEDDING_GRAD_ROWS_A_PADDING = 0 };
 #define ART_EMBEDDING_GRAD_ROWS_ACCESS {1, 1, 2, 4}
-#define ART_EMBEDDING_GRAD_ROWS_ATTRS {{"padding", 'i', -100.0, 2147483647.0}}
-#define ART_EMBEDDING_GRAD_ROWS_TAIL {0}
+#define ART_EMBEDDING_GRAD_ROWS_ATTRS ((const art_attr_spec[]){{"padding", 'i', -100.0, 2147483647.0}})
+#define ART_EMBEDDING_GRAD_ROWS_TAIL 0
 enum { ART_EMBEDDING_SGD_STEP_W = 0, ART_EMBEDDING_SGD_STEP_ROWS = 1, ART_EMBEDDING_SGD_STEP_X = 2, ART_EMBEDDING_SGD_STEP_SCALE = 3, ART_EMBEDDING_SGD_STEP_A_LR = 0, ART_EMBEDDING_SGD_STEP_A_MOMENTUM = 1, ART_EMBEDDING_SGD_STEP_A_DAMPENING = 2, ART_EMBEDDING_SGD_STEP_A_WEIGHT_DECAY = 3, ART_EMBEDDING_SGD_STEP_A_NESTEROV = 4 };
 #define ART_EMBEDDING_SGD_STEP_ACCESS {3, 1, 1, 9}
-#define ART_EMBEDDING_SGD_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"dampening", 'f', -1e+30, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"nesterov", 'i', 0.0, 1.0}}
-#define ART_EMBEDDING_SGD_STEP_TAIL {0}
+#define ART_EMBEDDING_SGD_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"dampening", 'f', -1e+30, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"nesterov", 'i', 0.0, 1.0}})
+#define ART_EMBEDDING_SGD_STEP_TAIL 0
 enum { ART_EMBEDDING_ADAGRAD_STEP_W = 0, ART_EMBEDDING_ADAGRAD_STEP_ROWS = 1, ART_EMBEDDING_ADAGRAD_STEP_X = 2, ART_EMBEDDING_ADAGRAD_STEP_SCALE = 3, ART_EMBEDDING_ADAGRAD_STEP_SUM = 4, ART_EMBEDDING_ADAGRAD_STEP_A_LR = 0, ART_EMBEDDING_ADAGRAD_STEP_A_LR_DECAY = 1, ART_EMBEDDING_ADAGRAD_STEP_A_WEIGHT_DECAY = 2, ART_EMBEDDING_ADAGRAD_STEP_A_EPS = 3 };
 #define ART_EMBEDDING_ADAGRAD_STEP_ACCESS {3, 1, 1, 9, 3}
-#define ART_EMBEDDING_ADAGRAD_STEP_ATTRS {{"lr", 'f', 0.0, 1e+30}, {"lr_decay", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"eps", 'f', 0.0, 1e+30}}
-#define ART_EMBEDDING_ADAGRAD_STEP_TAIL {0}
+#define ART_EMBEDDING_ADAGRAD_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"lr_decay", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"eps", 'f', 0.0, 1e+30}})
+#define ART_EMBEDDING_ADAGRAD_STEP_TAIL 0
+enum { ART_BLOCKS_SGD_STEP_W = 0, ART_BLOCKS_SGD_STEP_G = 1, ART_BLOCKS_SGD_STEP_MOMENTUM = 2, ART_BLOCKS_SGD_STEP_X = 3, ART_BLOCKS_SGD_STEP_DY = 4, ART_BLOCKS_SGD_STEP_WS = 5, ART_BLOCKS_SGD_STEP_A_LR = 0, ART_BLOCKS_SGD_STEP_A_MOMENTUM = 1, ART_BLOCKS_SGD_STEP_A_DAMPENING = 2, ART_BLOCKS_SGD_STEP_A_WEIGHT_DECAY = 3, ART_BLOCKS_SGD_STEP_A_NESTEROV = 4, ART_BLOCKS_SGD_STEP_A_LIMIT = 5, ART_BLOCKS_SGD_STEP_A_STRIDE_H = 6, ART_BLOCKS_SGD_STEP_A_STRIDE_W = 7, ART_BLOCKS_SGD_STEP_A_PAD_H = 8, ART_BLOCKS_SGD_STEP_A_PAD_W = 9, ART_BLOCKS_SGD_STEP_A_DIL_H = 10, ART_BLOCKS_SGD_STEP_A_DIL_W = 11, ART_BLOCKS_SGD_STEP_A_GROUPS = 12, ART_BLOCKS_SGD_STEP_A_OVER_H = 13, ART_BLOCKS_SGD_STEP_A_OVER_W = 14 };
+#define ART_BLOCKS_SGD_STEP_ACCESS {3, 2, 11, 1, 1, 12}
+#define ART_BLOCKS_SGD_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"dampening", 'f', -1e+30, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"nesterov", 'i', 0.0, 1.0}, {"limit", 'f', 0.0, 1e+30}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_BLOCKS_SGD_STEP_TAIL 0
+enum { ART_BLOCKS_ADAM_STEP_W = 0, ART_BLOCKS_ADAM_STEP_G = 1, ART_BLOCKS_ADAM_STEP_M = 2, ART_BLOCKS_ADAM_STEP_V = 3, ART_BLOCKS_ADAM_STEP_X = 4, ART_BLOCKS_ADAM_STEP_DY = 5, ART_BLOCKS_ADAM_STEP_WS = 6, ART_BLOCKS_ADAM_STEP_A_LR = 0, ART_BLOCKS_ADAM_STEP_A_BETA1 = 1, ART_BLOCKS_ADAM_STEP_A_BETA2 = 2, ART_BLOCKS_ADAM_STEP_A_EPS = 3, ART_BLOCKS_ADAM_STEP_A_WEIGHT_DECAY = 4, ART_BLOCKS_ADAM_STEP_A_LIMIT = 5, ART_BLOCKS_ADAM_STEP_A_STRIDE_H = 6, ART_BLOCKS_ADAM_STEP_A_STRIDE_W = 7, ART_BLOCKS_ADAM_STEP_A_PAD_H = 8, ART_BLOCKS_ADAM_STEP_A_PAD_W = 9, ART_BLOCKS_ADAM_STEP_A_DIL_H = 10, ART_BLOCKS_ADAM_STEP_A_DIL_W = 11, ART_BLOCKS_ADAM_STEP_A_GROUPS = 12, ART_BLOCKS_ADAM_STEP_A_OVER_H = 13, ART_BLOCKS_ADAM_STEP_A_OVER_W = 14 };
+#define ART_BLOCKS_ADAM_STEP_ACCESS {3, 2, 3, 3, 1, 1, 12}
+#define ART_BLOCKS_ADAM_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"beta1", 'f', 0.0, 0.9999999999999999}, {"beta2", 'f', 0.0, 0.9999999999999999}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"limit", 'f', 0.0, 1e+30}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_BLOCKS_ADAM_STEP_TAIL 0
+enum { ART_BLOCKS_ADAMW_STEP_W = 0, ART_BLOCKS_ADAMW_STEP_G = 1, ART_BLOCKS_ADAMW_STEP_M = 2, ART_BLOCKS_ADAMW_STEP_V = 3, ART_BLOCKS_ADAMW_STEP_X = 4, ART_BLOCKS_ADAMW_STEP_DY = 5, ART_BLOCKS_ADAMW_STEP_WS = 6, ART_BLOCKS_ADAMW_STEP_A_LR = 0, ART_BLOCKS_ADAMW_STEP_A_BETA1 = 1, ART_BLOCKS_ADAMW_STEP_A_BETA2 = 2, ART_BLOCKS_ADAMW_STEP_A_EPS = 3, ART_BLOCKS_ADAMW_STEP_A_WEIGHT_DECAY = 4, ART_BLOCKS_ADAMW_STEP_A_LIMIT = 5, ART_BLOCKS_ADAMW_STEP_A_STRIDE_H = 6, ART_BLOCKS_ADAMW_STEP_A_STRIDE_W = 7, ART_BLOCKS_ADAMW_STEP_A_PAD_H = 8, ART_BLOCKS_ADAMW_STEP_A_PAD_W = 9, ART_BLOCKS_ADAMW_STEP_A_DIL_H = 10, ART_BLOCKS_ADAMW_STEP_A_DIL_W = 11, ART_BLOCKS_ADAMW_STEP_A_GROUPS = 12, ART_BLOCKS_ADAMW_STEP_A_OVER_H = 13, ART_BLOCKS_ADAMW_STEP_A_OVER_W = 14 };
+#define ART_BLOCKS_ADAMW_STEP_ACCESS {3, 2, 3, 3, 1, 1, 12}
+#define ART_BLOCKS_ADAMW_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"beta1", 'f', 0.0, 0.9999999999999999}, {"beta2", 'f', 0.0, 0.9999999999999999}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"limit", 'f', 0.0, 1e+30}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_BLOCKS_ADAMW_STEP_TAIL 0
+enum { ART_BLOCKS_RMSPROP_STEP_W = 0, ART_BLOCKS_RMSPROP_STEP_G = 1, ART_BLOCKS_RMSPROP_STEP_SQUARE_AVG = 2, ART_BLOCKS_RMSPROP_STEP_GRAD_AVG = 3, ART_BLOCKS_RMSPROP_STEP_MOMENTUM = 4, ART_BLOCKS_RMSPROP_STEP_X = 5, ART_BLOCKS_RMSPROP_STEP_DY = 6, ART_BLOCKS_RMSPROP_STEP_WS = 7, ART_BLOCKS_RMSPROP_STEP_A_LR = 0, ART_BLOCKS_RMSPROP_STEP_A_ALPHA = 1, ART_BLOCKS_RMSPROP_STEP_A_EPS = 2, ART_BLOCKS_RMSPROP_STEP_A_WEIGHT_DECAY = 3, ART_BLOCKS_RMSPROP_STEP_A_MOMENTUM = 4, ART_BLOCKS_RMSPROP_STEP_A_CENTERED = 5, ART_BLOCKS_RMSPROP_STEP_A_LIMIT = 6, ART_BLOCKS_RMSPROP_STEP_A_STRIDE_H = 7, ART_BLOCKS_RMSPROP_STEP_A_STRIDE_W = 8, ART_BLOCKS_RMSPROP_STEP_A_PAD_H = 9, ART_BLOCKS_RMSPROP_STEP_A_PAD_W = 10, ART_BLOCKS_RMSPROP_STEP_A_DIL_H = 11, ART_BLOCKS_RMSPROP_STEP_A_DIL_W = 12, ART_BLOCKS_RMSPROP_STEP_A_GROUPS = 13, ART_BLOCKS_RMSPROP_STEP_A_OVER_H = 14, ART_BLOCKS_RMSPROP_STEP_A_OVER_W = 15 };
+#define ART_BLOCKS_RMSPROP_STEP_ACCESS {3, 2, 3, 11, 11, 1, 1, 12}
+#define ART_BLOCKS_RMSPROP_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"alpha", 'f', 0.0, 1.0}, {"eps", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"momentum", 'f', 0.0, 1e+30}, {"centered", 'i', 0.0, 1.0}, {"limit", 'f', 0.0, 1e+30}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_BLOCKS_RMSPROP_STEP_TAIL 0
+enum { ART_BLOCKS_ADAGRAD_STEP_W = 0, ART_BLOCKS_ADAGRAD_STEP_G = 1, ART_BLOCKS_ADAGRAD_STEP_SUM = 2, ART_BLOCKS_ADAGRAD_STEP_X = 3, ART_BLOCKS_ADAGRAD_STEP_DY = 4, ART_BLOCKS_ADAGRAD_STEP_WS = 5, ART_BLOCKS_ADAGRAD_STEP_A_LR = 0, ART_BLOCKS_ADAGRAD_STEP_A_LR_DECAY = 1, ART_BLOCKS_ADAGRAD_STEP_A_WEIGHT_DECAY = 2, ART_BLOCKS_ADAGRAD_STEP_A_EPS = 3, ART_BLOCKS_ADAGRAD_STEP_A_LIMIT = 4, ART_BLOCKS_ADAGRAD_STEP_A_STRIDE_H = 5, ART_BLOCKS_ADAGRAD_STEP_A_STRIDE_W = 6, ART_BLOCKS_ADAGRAD_STEP_A_PAD_H = 7, ART_BLOCKS_ADAGRAD_STEP_A_PAD_W = 8, ART_BLOCKS_ADAGRAD_STEP_A_DIL_H = 9, ART_BLOCKS_ADAGRAD_STEP_A_DIL_W = 10, ART_BLOCKS_ADAGRAD_STEP_A_GROUPS = 11, ART_BLOCKS_ADAGRAD_STEP_A_OVER_H = 12, ART_BLOCKS_ADAGRAD_STEP_A_OVER_W = 13 };
+#define ART_BLOCKS_ADAGRAD_STEP_ACCESS {3, 2, 3, 1, 1, 12}
+#define ART_BLOCKS_ADAGRAD_STEP_ATTRS ((const art_attr_spec[]){{"lr", 'f', 0.0, 1e+30}, {"lr_decay", 'f', 0.0, 1e+30}, {"weight_decay", 'f', 0.0, 1e+30}, {"eps", 'f', 0.0, 1e+30}, {"limit", 'f', 0.0, 1e+30}, {"stride_h", 'i', 1.0, 1048576.0}, {"stride_w", 'i', 1.0, 1048576.0}, {"pad_h", 'i', 0.0, 1048576.0}, {"pad_w", 'i', 0.0, 1048576.0}, {"dil_h", 'i', 1.0, 1048576.0}, {"dil_w", 'i', 1.0, 1048576.0}, {"groups", 'i', 1.0, 1048576.0}, {"over_h", 'i', 0.0, 1048576.0}, {"over_w", 'i', 0.0, 1048576.0}})
+#define ART_BLOCKS_ADAGRAD_STEP_TAIL 0
 
 enum {
     ART_COMBINE_ADD = 0,

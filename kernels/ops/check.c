@@ -152,8 +152,8 @@ art_status art_check_operation(const art_op *op, const art_op_args *args, art_er
     for (unsigned i = 0; i < op->n_attrs; i++) {
         ART_TRY(check_attr(&op->attr[i], args->attr[i], op->name, err));
     }
-    for (unsigned i = op->n_attrs; op->tail.name != NULL && i < args->n_attrs; i++) {
-        ART_TRY(check_attr(&op->tail, args->attr[i], op->name, err));
+    for (unsigned i = op->n_attrs; op->tail && i < args->n_attrs; i++) {
+        ART_TRY(check_attr(&op->attr[op->n_attrs], args->attr[i], op->name, err));
     }
     return op->check(args, err);
 }

@@ -155,12 +155,17 @@ art_status art_op_conv2d_grad_w_check(const art_op_args *args, art_error *err) {
                                art_op_conv2d_grad_w_workspace(args), err);
 }
 
+art_conv_shape art_conv2d_grad_w_shape(const art_op_args *args) {
+    art_conv_shape shape = conv_shape(args, ART_CONV2D_GRAD_W_X, ART_CONV2D_GRAD_W_DY);
+    set_kernel(&shape, &args->operand[ART_CONV2D_GRAD_W_DW]);
+    return shape;
+}
+
 art_status art_op_conv2d_grad_w_run(const art_op_args *args, art_error *err) {
     const art_array *o = args->operand;
-    art_conv_shape shape = conv_shape(args, ART_CONV2D_GRAD_W_X, ART_CONV2D_GRAD_W_DY);
+    art_conv_shape shape = art_conv2d_grad_w_shape(args);
     (void)err;
     if (o[ART_CONV2D_GRAD_W_DW].data) {
-        set_kernel(&shape, &o[ART_CONV2D_GRAD_W_DW]);
         art_conv_grad_w(args, &shape, o[ART_CONV2D_GRAD_W_X].data, o[ART_CONV2D_GRAD_W_DY].data,
                         o[ART_CONV2D_GRAD_W_DW].data, o[ART_CONV2D_GRAD_W_WS].data);
     }

@@ -104,9 +104,13 @@ art_status art_op_linear_grad_w_check(const art_op_args *args, art_error *err) {
                                art_op_linear_grad_w_workspace(args), err);
 }
 
+art_conv_shape art_linear_grad_w_shape(const art_op_args *args) {
+    return linear_shape(&args->operand[ART_LINEAR_GRAD_W_X], &args->operand[ART_LINEAR_GRAD_W_DY]);
+}
+
 art_status art_op_linear_grad_w_run(const art_op_args *args, art_error *err) {
     const art_array *o = args->operand;
-    art_conv_shape shape = linear_shape(&o[ART_LINEAR_GRAD_W_X], &o[ART_LINEAR_GRAD_W_DY]);
+    art_conv_shape shape = art_linear_grad_w_shape(args);
     (void)err;
     if (o[ART_LINEAR_GRAD_W_DW].data) {
         art_conv_grad_w(args, &shape, o[ART_LINEAR_GRAD_W_X].data, o[ART_LINEAR_GRAD_W_DY].data,

@@ -62,8 +62,8 @@ typedef struct art_op {
     const char *name;
     uint8_t n_operands;
     uint8_t n_attrs;
-    art_attr_spec attr[ART_MAX_ATTRS];
-    art_attr_spec tail;               /* any number of these follow; its name is NULL: none may */
+    uint8_t tail;                     /* 1: any number of attributes may follow, all alike */
+    const art_attr_spec *attr;        /* [n_attrs + tail], the last for all that follow */
     uint8_t access[ART_MAX_OPERANDS]; /* ART_ACCESS_* | ART_ACCESS_OPTIONAL */
     art_op_check check;         /* called by art_check_operation, after the attributes' ranges */
     art_op_workspace workspace; /* NULL: none */

@@ -17,6 +17,10 @@ typedef struct art_conv_shape {
     int64_t kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dil_h, dil_w, groups;
 } art_conv_shape;
 
+/* The shape of a linear_grad_w or conv2d_grad_w step from its operands and attributes. */
+art_conv_shape art_linear_grad_w_shape(const art_op_args *args);
+art_conv_shape art_conv2d_grad_w_shape(const art_op_args *args);
+
 /* Workspace bytes of a product with `terms` terms per element and `columns` columns. */
 uint64_t art_product_workspace(uint64_t terms, uint64_t columns, unsigned threads);
 
@@ -30,6 +34,10 @@ void art_conv_transpose(const art_op_args *args, const art_conv_shape *shape, co
                         const float *w, const float *b, float *dx, void *workspace);
 void art_conv_grad_w(const art_op_args *args, const art_conv_shape *shape, const float *x,
                      const float *dy, float *dw, void *workspace);
+/* Rows [first, first + rows) of the weight gradient alone, with the same bits; a row has the output
+ * channels of a group, and rows lie as the weight does. Not where art_splits_rows is false. */
+void art_conv_grad_w_rows(const art_op_args *args, const art_conv_shape *shape, const float *x,
+                          const float *dy, int64_t first, int64_t rows, float *dw, void *workspace);
 /* db = sum of dy over all pixels, in blocks of ART_GEMM_KC pixels, block sums in order. */
 void art_conv_grad_b(const art_op_args *args, const art_conv_shape *shape, const float *dy,
                      float *db);
@@ -57,13 +65,17 @@ static inline unsigned art_panel_columns(const art_gemm_kernels *gemm, unsigned 
     return (unsigned)art_ceil_div(vectors, panels) * gemm->width;
 }
 
-/* A kernel row whose taps lie side by side in memory is one long tap when it is this short: few
- * channels would leave the tiles empty. Part of the numeric contract. */
-enum { ART_PRODUCT_ROW_TERMS = 64 };
-
+/* A kernel row whose taps lie side by side in memory is one long tap when it is short: few channels
+ * would leave the tiles empty. Part of the numeric contract. */
 static inline bool art_merges_kernel_row(int64_t taps, int64_t channels, int64_t step,
                                          int64_t groups) {
-    return groups == 1 && taps > 1 && step == 1 && taps * channels <= ART_PRODUCT_ROW_TERMS;
+    return groups == 1 && taps > 1 && step == 1 && taps * channels <= ART_MAX_MERGED_TERMS;
+}
+
+/* Depthwise weights lie channel by channel, and a merged kernel row is one sum: both are small. */
+static inline bool art_splits_rows(const art_conv_shape *s) {
+    return !art_is_depthwise(s) &&
+           !art_merges_kernel_row(s->kernel_w, s->in_c, s->dil_w, s->groups);
 }
 
 #endif

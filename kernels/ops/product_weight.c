@@ -1,5 +1,6 @@
 /* Weight and bias gradient: sums over pixels in blocks of ART_GEMM_KC, blocks in ascending order.
- * Threads own (group, output panel, kernel row, input channels) tiles, never pixels.
+ * Threads own (group, output panel, kernel row, input channels) tiles, never pixels. Some rows of
+ * the gradient alone are made by (output panel, rows) tiles: a sum is the same in both.
  *
  * Pixels whose tap lies in the padding are left out of the sum. Where a kernel row counts as one
  * long tap (art_merges_kernel_row), a block adds the pixels that have the whole row inside first,
@@ -9,7 +10,7 @@
 #include "ops/product.h"
 
 enum {
-    CHANNEL_BLOCK = 128, /* input channels of a tile */
+    CHANNEL_BLOCK = 128, /* input channels of a tile, or rows of the gradient */
     BIAS_BLOCK = 64,     /* channels of a bias tile */
 };
 
@@ -20,8 +21,9 @@ typedef struct weight_job {
     float *dw, *db, *workspace;
     size_t scratch_floats;
     int64_t in_cg, out_cg, pixels, groups;
-    uint64_t panels, channel_blocks, row_tiles, first_tile;
-    int64_t tile_rows; /* kernel rows of a tile */
+    uint64_t panels, panel_groups, channel_blocks, row_tiles, first_tile;
+    int64_t tile_rows;              /* kernel rows of a tile */
+    int64_t group, first_row, rows; /* a job of some rows of a group: those from first_row on */
     unsigned panel_columns;
     bool depthwise, merged;
 } weight_job;
@@ -163,23 +165,29 @@ static void add_block(const weight_tile *t, int64_t first, int64_t last) {
     }
 }
 
+static void set_panel(weight_tile *t, int64_t panel) {
+    const weight_job *job = t->job;
+    t->column = panel * job->panel_columns;
+    int64_t width = job->out_cg - t->column;
+    t->columns = (unsigned)(width < job->panel_columns ? width : job->panel_columns);
+    t->ld = art_ceil_div(t->columns, job->gemm->width) * job->gemm->width;
+}
+
 static void weight_tile_run(void *context, unsigned index, unsigned thread) {
     const weight_job *job = context;
     uint64_t rest = job->first_tile + index;
     weight_tile t = {.job = job, .store = ART_GEMM_SET};
+    t.packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
     t.channel = (int64_t)(rest % job->channel_blocks) * CHANNEL_BLOCK;
     rest /= job->channel_blocks;
     int64_t row = (int64_t)(rest % job->row_tiles) * job->tile_rows;
     int64_t end = row + job->tile_rows;
     end = end < job->shape->kernel_h ? end : job->shape->kernel_h;
     rest /= job->row_tiles;
-    t.column = (int64_t)(rest % job->panels * job->panel_columns);
+    set_panel(&t, (int64_t)(rest % job->panels));
     t.group = (int64_t)(rest / job->panels);
-    int64_t width = job->out_cg - t.column, depth = job->in_cg - t.channel;
-    t.columns = (unsigned)(width < job->panel_columns ? width : job->panel_columns);
+    int64_t depth = job->in_cg - t.channel;
     t.channels = (unsigned)(depth < CHANNEL_BLOCK ? depth : CHANNEL_BLOCK);
-    t.packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
-    t.ld = art_ceil_div(t.columns, job->gemm->width) * job->gemm->width;
     for (int64_t first = 0; first < job->pixels; first += ART_GEMM_KC) {
         int64_t left = job->pixels - first;
         unsigned count = (unsigned)(left < ART_GEMM_KC ? left : ART_GEMM_KC);
@@ -191,9 +199,52 @@ static void weight_tile_run(void *context, unsigned index, unsigned thread) {
     }
 }
 
-void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const float *x,
-                     const float *dy, float *dw, void *workspace) {
-    enum { MOST_TILES = 1 << 30 };
+/* Rows [row, end) of the tile's group against one block of pixels, tap by tap. */
+static void add_block_rows(weight_tile *t, int64_t row, int64_t end, int64_t first, int64_t last) {
+    const weight_job *job = t->job;
+    const art_conv_shape *s = job->shape;
+    float *dw = job->dw + (row - job->first_row) * job->out_cg;
+    pixel_list list;
+    while (row < end) {
+        int64_t tap = row / job->in_cg, column = tap % s->kernel_w * s->dil_w;
+        range inside = columns_inside(s, column, column);
+        t->channel = row % job->in_cg;
+        t->kh = tap / s->kernel_w;
+        int64_t depth = job->in_cg - t->channel;
+        t->channels = (unsigned)(depth < end - row ? depth : end - row);
+        list_pixels(t, first, last, inside, (range){0, 0}, column, &list);
+        if (list.count > 0 || t->store == ART_GEMM_SET) {
+            add_rows(t, &list, t->channels, dw, t->store);
+        }
+        row += t->channels;
+        dw += t->channels * job->out_cg;
+    }
+}
+
+/* All panels of a tile meet a block of pixels while it is in cache, neighbours the same rows. */
+static void rows_tile_run(void *context, unsigned index, unsigned thread) {
+    const weight_job *job = context;
+    int64_t panels = (int64_t)job->panels, groups = (int64_t)job->panel_groups;
+    int64_t part = index / groups, parts = (int64_t)job->row_tiles, group = index % groups;
+    int64_t row = job->first_row + job->rows * part / parts;
+    int64_t end = job->first_row + job->rows * (part + 1) / parts;
+    weight_tile t = {.job = job, .group = job->group, .store = ART_GEMM_SET};
+    t.packed = art_product_scratch(job->workspace, job->scratch_floats, thread);
+    for (int64_t first = 0; first < job->pixels; first += ART_GEMM_KC) {
+        int64_t left = job->pixels - first;
+        unsigned count = (unsigned)(left < ART_GEMM_KC ? left : ART_GEMM_KC);
+        int64_t last = panels * (group + 1) / groups;
+        for (int64_t panel = panels * group / groups; panel < last; panel++) {
+            set_panel(&t, panel);
+            pack_dy(&t, first, count);
+            add_block_rows(&t, row, end, first, first + count);
+        }
+        t.store = ART_GEMM_ADD;
+    }
+}
+
+static weight_job weight_job_of(const art_op_args *args, const art_conv_shape *s, const float *x,
+                                const float *dy, float *dw, void *workspace) {
     unsigned threads = art_pool_threads(args->pool);
     weight_job job = {.gemm = args->level->kernels.gemm, .shape = s, .x = x, .dy = dy, .dw = dw};
     job.workspace = workspace;
@@ -210,6 +261,14 @@ void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const flo
     unsigned most = wide ? ART_GEMM_NR_MAX : job.gemm->nr;
     job.panel_columns = art_panel_columns(job.gemm, most, job.out_cg);
     job.panels = art_ceil_div((uint64_t)job.out_cg, job.panel_columns);
+    return job;
+}
+
+void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const float *x,
+                     const float *dy, float *dw, void *workspace) {
+    enum { MOST_TILES = 1 << 30 };
+    unsigned threads = art_pool_threads(args->pool);
+    weight_job job = weight_job_of(args, s, x, dy, dw, workspace);
     job.channel_blocks = art_ceil_div((uint64_t)job.in_cg, CHANNEL_BLOCK);
     uint64_t tiles = job.channel_blocks * job.panels * (uint64_t)job.groups;
     /* A tile packs dy once for all its kernel rows: split them only to keep threads busy. */
@@ -223,6 +282,30 @@ void art_conv_grad_w(const art_op_args *args, const art_conv_shape *s, const flo
         art_pool_run(args->pool, count, cost, weight_tile_run, &job);
         job.first_tile += count;
         left -= count;
+    }
+}
+
+void art_conv_grad_w_rows(const art_op_args *args, const art_conv_shape *s, const float *x,
+                          const float *dy, int64_t first, int64_t rows, float *dw,
+                          void *workspace) {
+    weight_job job = weight_job_of(args, s, x, dy, dw, workspace);
+    unsigned threads = art_pool_threads(args->pool);
+    int64_t of_group = s->kernel_h * s->kernel_w * job.in_cg;
+    for (int64_t end = first + rows; first < end; first += job.rows) {
+        job.group = first / of_group;
+        job.first_row = first % of_group;
+        job.rows = of_group - job.first_row;
+        job.rows = job.rows < end - first ? job.rows : end - first;
+        /* Every tile lists pixels and packs dy: cut only to keep threads busy. */
+        uint64_t wanted = threads == 1 ? 1 : 4 * threads;
+        job.panel_groups = job.panels < wanted ? job.panels : wanted;
+        uint64_t parts = art_ceil_div(wanted, job.panel_groups);
+        uint64_t most = art_ceil_div((uint64_t)job.rows, CHANNEL_BLOCK);
+        job.row_tiles = parts < most ? parts : most;
+        double cost = (double)job.pixels * (double)job.rows * (double)job.out_cg;
+        art_pool_run(args->pool, (unsigned)(job.row_tiles * job.panel_groups), cost, rows_tile_run,
+                     &job);
+        job.dw += job.rows * job.out_cg;
     }
 }
 

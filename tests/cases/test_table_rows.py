@@ -163,7 +163,9 @@ def test_a_checkpoint_of_a_plan_with_the_whole_gradient_goes_on(
     unbroken.fit(samples(), 4, progress=False)
     first.fit(samples(), 2, checkpoint=tmp_path / "c", progress=False)
     second = at.Trainer(plan_of(SGD), seed=3)
-    second.fit(samples(), 4, checkpoint=tmp_path / "c", resume=True, progress=False)
-    assert "other settings" not in "".join(capfd.readouterr())
+    second.fit(samples(), 4, checkpoint=tmp_path / "c", resume=True, progress=True)
+    said = "".join(capfd.readouterr())
+    assert "resumed at step" in said
+    assert "other settings" not in said
     for name, values in unbroken.state_dict().items():
         assert second.state_dict()[name].tobytes() == values.tobytes()

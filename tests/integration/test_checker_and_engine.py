@@ -51,6 +51,23 @@ def linear() -> bytes:
     ).to_bytes()
 
 
+def by_blocks() -> bytes:
+    """Return a plan in which two weights are updated by blocks, clipped by value, with a group."""
+    net = nn.Sequential(
+        *(nn.Conv2d(24, 310, 3), nn.Flatten(), nn.Linear(2480, 32), nn.Tanh(), nn.Linear(32, 3)),
+    )
+    return at.plan(
+        net,
+        input_shape=(24, 4, 6),
+        batch_size=3,
+        loss=nn.MSELoss(),
+        optimizer=optim.RMSprop(lr=0.1, momentum=0.5, centered=True),
+        clip_value=0.1,
+        threads=2,
+        param_groups=[{"params": "2.*", "momentum": 0.0}],
+    ).to_bytes()
+
+
 def changed_field(content: bytes, rng: random.Random) -> tuple[str, bytes]:
     """Return the file with a field of one record changed."""
     section, record = rng.choice(RECORDS)
@@ -89,7 +106,7 @@ def mutants(content: bytes, seed: int, count: int) -> Iterator[tuple[str, bytes]
 
 
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("make", [convolutional, linear])
+@pytest.mark.parametrize("make", [convolutional, linear, by_blocks])
 def test_what_the_engine_refuses_the_checker_names(make: object, seed: int) -> None:
     content = make()  # type: ignore[operator]
     assert findings(content) == []

@@ -16,6 +16,7 @@ from armtrain import nn, optim
 from tests.golden.activations import ACTIVATIONS, make_activation
 from tests.ops.arithmetic_cases import ARITHMETIC, Pairs
 from tests.ops.attention_cases import ATTENTION
+from tests.ops.block_cases import BLOCKS
 from tests.ops.case import CLASSES, Case, Part
 from tests.ops.embedding_cases import EMBEDDINGS
 from tests.ops.image_cases import IMAGES, image
@@ -355,6 +356,7 @@ CASES: dict[str, Case] = {
     **_LOSSES,
     **PLACES,
     **_TRAINING,
+    **BLOCKS,
 }
 
 

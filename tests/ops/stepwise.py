@@ -26,7 +26,9 @@ NUMPY_TYPES = {
     DType.U8: np.uint8,
     DType.I64: np.int64,
 }
-MAY_FUSE = frozenset(op for op in OpCode if op.name.startswith(("LINEAR", "CONV", "MATMUL")))
+MAY_FUSE = frozenset(
+    op for op in OpCode if op.name.startswith(("LINEAR", "CONV", "MATMUL", "BLOCKS"))
+)
 """Operations whose kernels may fuse multiply and add; all others are bit-equal on all levels."""
 
 

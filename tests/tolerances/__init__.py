@@ -19,6 +19,7 @@ from armtrain.runtime.reference.call import Call, Outputs
 from tests.tolerances import (
     activations,
     arithmetic,
+    blocks,
     embedding,
     layers,
     losses,
@@ -30,7 +31,10 @@ from tests.tolerances.model import FUNCTION_ULPS, SECOND_ORDER, TINY, U, gamma
 
 __all__ = ["FUNCTION_ULPS", "U", "bounds", "gamma"]
 
-_FAMILIES = (layers, arithmetic, activations, softmax, sample_norm, embedding, losses, training)
+_FAMILIES = (
+    *(layers, arithmetic, activations, softmax, sample_norm, embedding, losses, training),
+    blocks,
+)
 _BOUNDS = {op: bound for family in _FAMILIES for op, bound in family.BOUNDS.items()}
 
 

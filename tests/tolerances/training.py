@@ -14,9 +14,15 @@ __all__ = ["BOUNDS"]
 
 def _gradient(call: Call) -> tuple[Array, Array]:
     """Return |g| scale + |weight decay w|, and the error of their sum."""
-    size = np.abs(call["g"] * call.get("scale", 1.0))
+    size, error = _scaled(call)
     size = size + call.number("weight_decay") * np.abs(call["w"])
-    return size, 3 * U * size
+    return size, 3 * U * size + error
+
+
+def _scaled(call: Call) -> tuple[Array, Array | float]:
+    """Return |g| scale at most, and the error that g itself has where the step makes it."""
+    error = call.get("g_error", 0.0)
+    return np.abs(call["g"] * call.get("scale", 1.0)) + error, error
 
 
 def _sgd(call: Call, exact: Outputs) -> Outputs:
@@ -46,8 +52,8 @@ def _adam(call: Call, exact: Outputs) -> Outputs:
 
 def _adamw(call: Call, exact: Outputs) -> Outputs:
     """The same with two more roundings of the weight, and none of the gradient's decay."""
-    size = np.abs(call["g"] * call.get("scale", 1.0))
-    result = _moments(call, exact, size, U * size)
+    size, error = _scaled(call)
+    result = _moments(call, exact, size, U * size + error)
     decay = call.number("lr") * call.learning_rate_scale * call.number("weight_decay")
     result["w"] = result["w"] + 3 * U * (1.0 + decay) * np.abs(call["w"])
     return result

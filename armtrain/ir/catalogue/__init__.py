@@ -8,6 +8,7 @@ from __future__ import annotations
 from armtrain.ir.catalogue import (
     activations,
     arithmetic,
+    blocks,
     embedding,
     images,
     layers,
@@ -20,7 +21,10 @@ from armtrain.ir.op_codes import Row
 
 __all__ = ["FAMILIES", "ROWS"]
 
-FAMILIES = (layers, losses, training, activations, movement, arithmetic, norms, images, embedding)
+FAMILIES = (
+    *(layers, losses, training, blocks, activations),
+    *(movement, arithmetic, norms, images, embedding),
+)
 """The modules, in the order of the page that is made of them."""
 
 ROWS: tuple[Row, ...] = tuple(row for family in FAMILIES for row in family.ROWS)

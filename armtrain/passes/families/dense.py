@@ -13,10 +13,17 @@ from armtrain.passes.forward import Forward, ForwardRule
 __all__ = ["BACKWARD", "FORWARD"]
 
 
-def _conv_attrs(attrs: Any) -> dict[str, int | float] | None:
-    """Return the attributes of convolution steps, None for a linear layer's."""
+_POINTWISE: dict[str, int | float] = {
+    **dict.fromkeys(("stride_h", "stride_w", "dil_h", "dil_w", "groups"), 1),
+    **dict.fromkeys(("pad_h", "pad_w", "over_h", "over_w"), 0),
+}
+"""The attributes of a 1x1 convolution, which a linear layer is."""
+
+
+def _conv_attrs(attrs: Any) -> dict[str, int | float]:
+    """Return the attributes of convolution steps; those of a linear layer take none."""
     if not isinstance(attrs, Conv2dAttrs | ConvTranspose2dAttrs):
-        return None
+        return _POINTWISE
     (stride_h, stride_w), (pad_h, pad_w) = attrs.stride, attrs.padding
     dil_h, dil_w = attrs.dilation
     over_h, over_w = attrs.over if isinstance(attrs, Conv2dAttrs) else (0, 0)
@@ -53,14 +60,17 @@ def _forward(op: OpCode) -> ForwardRule:
     return rule
 
 
-def _backward(grad_w: OpCode, grad_x: OpCode) -> BackwardRule:
-    """Return the rule of a layer with weight and bias."""
+def _backward(grad_w: OpCode, grad_x: OpCode, *, turned: bool = False) -> BackwardRule:
+    """Return the rule of a layer with weight and bias; x is the product's gradient if `turned`."""
 
     def rule(back: Backward, node: Node, attrs: Any) -> None:
         emitter, dy = back.fwd.emitter, back.gradient(node)
         values = _conv_attrs(attrs)
         x = back.fwd.source(node)
-        dw, db = back.param_gradient(node, "weight"), back.param_gradient(node, "bias")
+        product = (dy, x) if turned else (x, dy)
+        later = back.leaves_to_update(node, *product, values)
+        dw = None if later else back.param_gradient(node, "weight")
+        db = back.param_gradient(node, "bias")
         if dw is not None or db is not None:
             place = back.place(node, "CG")
             back.group.gradient.append(
@@ -86,6 +96,6 @@ BACKWARD: dict[NodeKind, BackwardRule] = {
     NodeKind.LINEAR: _backward(OpCode.LINEAR_GRAD_W, OpCode.LINEAR_GRAD_X),
     NodeKind.CONV2D: _backward(OpCode.CONV2D_GRAD_W, OpCode.CONV2D_GRAD_X),
     NodeKind.CONV_TRANSPOSE2D: _backward(
-        OpCode.CONV_TRANSPOSE2D_GRAD_W, OpCode.CONV_TRANSPOSE2D_GRAD_X
+        OpCode.CONV_TRANSPOSE2D_GRAD_W, OpCode.CONV_TRANSPOSE2D_GRAD_X, turned=True
     ),
 }

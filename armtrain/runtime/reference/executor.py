@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from armtrain.errors import ShapeError
-from armtrain.ir.ops import Access, OpCode, spec_of
+from armtrain.ir.ops import UPDATE_OF, Access, OpCode, spec_of
 from armtrain.ir.program import (
     PERSISTENT_ROLES,
     Init,
@@ -21,6 +21,7 @@ from armtrain.ir.program import (
 )
 from armtrain.planfile.data import PlanData
 from armtrain.runtime.reference.arena import Array, CellArena
+from armtrain.runtime.reference.blocks import whole_gradient
 from armtrain.runtime.reference.call import Call
 from armtrain.runtime.reference.embedding import whole_table
 from armtrain.runtime.reference.layout import dims_of, planned_count, to_arena, to_user
@@ -198,10 +199,6 @@ class ReferenceExecutor:
         operands = self._operands(step)
         self._spoil(step, operands)
         values = {o.name: self._load(o.tensor, n) for o in operands if o.access & Access.READ}
-        if step.op in _UPDATES:
-            weight = next(o.tensor for o in operands if o.name == "w")
-            gradient = values["g"] if "g" in values else whole_table(values)
-            self.gradients[weight.name] = to_user(weight, gradient, 0)
         slots = spec_of(step.op).slots(len(step.attrs))
         attrs = {a.name: v for a, v in zip(slots, step.attrs, strict=True)}
         call = Call(
@@ -212,10 +209,23 @@ class ReferenceExecutor:
             self.step,
             self.learning_rate_scale,
         )
+        self._note_gradient(step, operands, call)
         outputs = FUNCTIONS[step.op](call)
         for operand in operands:
             if operand.access & Access.WRITE:
                 self._store(operand.tensor, outputs[operand.name], n)
+
+    def _note_gradient(self, step: Step, operands: list[_Operand], call: Call) -> None:
+        """Keep the gradient that an update is about to consume, or to make."""
+        makes = step.op in UPDATE_OF
+        if not makes and step.op not in _UPDATES:
+            return
+        weight = next(o.tensor for o in operands if o.name == "w")
+        if makes:
+            gradient = whole_gradient(call)
+        else:
+            gradient = call["g"] if "g" in call.values else whole_table(call.values)
+        self.gradients[weight.name] = to_user(weight, gradient, 0)
 
     def _spoil(self, step: Step, operands: list[_Operand]) -> None:
         """Fill scratch and results with NaN before anything is read.

@@ -8,6 +8,7 @@ from armtrain.ir.ops import OpCode
 from armtrain.runtime.reference import (
     activation,
     arithmetic,
+    blocks,
     dense,
     embedding,
     loss,
@@ -26,7 +27,7 @@ __all__ = ["FUNCTIONS"]
 
 _MODULES = (
     *(dense, embedding, pool, resample, norm, sample_norm, pointwise, movement),
-    *(arithmetic, activation, softmax, loss, update),
+    *(arithmetic, activation, softmax, loss, update, blocks),
 )
 
 FUNCTIONS: dict[OpCode, Callable[[Call], Outputs]] = {

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from armtrain import optim, zoo
-from armtrain.ir.ops import OpCode, spec_of
+from armtrain.ir.ops import UPDATE_OF, OpCode, spec_of
 from armtrain.ir.program import Role
 from armtrain.ir.workspace import Operands, workspace_bytes
 from armtrain.passes.pipeline import compile_program
@@ -67,6 +67,11 @@ def indices(draw: Random) -> dict[str, tuple[int, ...]]:
     return {"x": x, "dy": rows, "rows": rows}
 
 
+def blocks(draw: Random) -> dict[str, tuple[int, ...]]:
+    dims = linear(draw) if draw.random() < 0.5 else conv(draw)
+    return {**dims, "g": (draw.randint(1, 9), dims["w"][-1])}
+
+
 CASES: dict[OpCode, Callable[[Random], dict[str, tuple[int, ...]]]] = {
     OpCode.LINEAR_FWD: linear,
     OpCode.LINEAR_GRAD_W: linear,
@@ -81,6 +86,7 @@ CASES: dict[OpCode, Callable[[Random], dict[str, tuple[int, ...]]]] = {
     OpCode.BATCHNORM2D_GRAD: image,
     OpCode.BATCHNORM2D_EVAL_GRAD: image,
     OpCode.EMBEDDING_GRAD_ROWS: indices,
+    **dict.fromkeys(UPDATE_OF, blocks),
 }
 
 

@@ -19,6 +19,7 @@ from armtrain.planfile.check import findings
 from armtrain.planfile.plan import Plan
 from tests.ops.arithmetic_cases import ARITHMETIC
 from tests.ops.attention_cases import ATTENTION
+from tests.ops.block_cases import BLOCKS
 from tests.ops.cases import make_plan
 from tests.ops.embedding_cases import EMBEDDINGS
 from tests.ops.image_cases import IMAGES
@@ -100,6 +101,7 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         make_plan(EMBEDDINGS["embedding"]),
         *(make_plan(IMAGES[n]) for n in ("conv_transpose", "nearest_scale", "bilinear_smaller")),
         *(make_plan(case) for case in (ATTENTION["attention"], PLACES["places_weighted"])),
+        *(make_plan(case) for case in BLOCKS.values()),
         *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),
         *(a_plan(loss=loss) for loss in losses),
     ):
