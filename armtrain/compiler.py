@@ -22,6 +22,7 @@ from armtrain.optim import Optimizer
 from armtrain.passes.pipeline import compile_program
 from armtrain.planfile.assemble import assemble
 from armtrain.planfile.plan import Plan
+from armtrain.planfile.predict import rates_of
 from armtrain.planfile.refuse import Compile, Variant, does_not_fit
 
 __all__ = ["plan"]
@@ -42,6 +43,7 @@ def plan(
     storage: str | None = None,
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
+    free_recompute: bool = True,
 ) -> Plan:
     """Compile a model into a plan: its training program and its memory layout.
 
@@ -61,6 +63,9 @@ def plan(
     storage : str, optional
         Medium for swapping: an id of the board's storage table, or a profile file. It is recorded
         with its rates; no plan swaps yet, so it changes no address.
+    free_recompute : bool
+        Whether cheap values are made again in the backward pass instead of kept where that
+        makes the arena smaller; the same bits either way.
 
     Raises
     ------
@@ -71,7 +76,8 @@ def plan(
     medium = None if storage is None else load_medium(storage, profile)
     compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
                        optimizer=optimizer, clip_norm=clip_norm, clip_value=clip_value,
-                       board=profile.id, param_groups=param_groups)  # fmt: skip
+                       board=profile.id, param_groups=param_groups,
+                       recompute_at=rates_of(profile) if free_recompute else None)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
     return replace(_planned(_compiler(compiled, asked, train_only), budget), storage=medium)
 

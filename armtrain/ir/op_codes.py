@@ -116,6 +116,7 @@ class OpCode(IntEnum):
     EMBEDDING_GRAD_ROWS = 103
     EMBEDDING_SGD_STEP = 104
     EMBEDDING_ADAGRAD_STEP = 105
+    BATCHNORM2D_APPLY = 106
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

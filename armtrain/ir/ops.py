@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 
-from armtrain.ir.arithmetic import Combine, Function
+from armtrain.ir.arithmetic import Combine, Function, Rectifier
 from armtrain.ir.catalogue import ROWS
 from armtrain.ir.op_codes import OpCode
 from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT, NO_LABEL
@@ -120,6 +120,7 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "combine": ("i", 0, len(Combine) - 1),
     "function": ("i", 0, len(Function) - 1),
     "halves": ("i", -64, 64),
+    "rectifier": ("i", 0, len(Rectifier) - 1),
     "stream": ("i", -(2**63), 2**63 - 1),
     "share": ("f", 0.0, 1.0),
     "part": ("f", 0.0, _BELOW_ONE),

@@ -9,6 +9,7 @@ from typing import Any
 
 from armtrain.dtypes import STACK_BYTES, DType
 from armtrain.ir.check_graph import verify_graph
+from armtrain.ir.cost import Rates
 from armtrain.ir.graph import Graph
 from armtrain.ir.program import Phase, Program, Role, Step, TensorId
 from armtrain.ir.text import graph_text, program_text
@@ -38,6 +39,7 @@ from armtrain.passes.optimizer import (
 )
 from armtrain.passes.order import LayerSteps, order_training
 from armtrain.passes.prune import prune, unused_text
+from armtrain.passes.recompute import free_recompute, peak_bytes
 from armtrain.passes.select import as_patterns
 from armtrain.values import integer
 
@@ -86,6 +88,7 @@ class _Settings:
     clip_norm: float | None
     clip_value: float | None
     threads: int
+    rates: Rates | None
 
 
 def _persistent(emitter: Emitter, graph: Graph) -> dict[str, TensorId]:
@@ -143,11 +146,15 @@ def _lower(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> Progra
         needed = needs if phase == Phase.TRAIN else nothing
         return Forward(emitter, graph, orders, params, phase, needed)
 
-    steps = (
-        *_train_phase(forward(Phase.TRAIN), settings),
-        *_inference_phase(forward(Phase.EVALUATE), settings.loss),
-        *_inference_phase(forward(Phase.PREDICT), None),
+    train = _train_phase(forward(Phase.TRAIN), settings)
+    others = (
+        _inference_phase(forward(Phase.EVALUATE), settings.loss),
+        _inference_phase(forward(Phase.PREDICT), None),
     )
+    if settings.rates is not None:
+        floor = max(peak_bytes(emitter, phase) for phase in others)
+        train = free_recompute(emitter, train, settings.rates, floor)
+    steps = (*train, *others[0], *others[1])
     if settings.threads > 1:
         size = (settings.threads - 1) * STACK_BYTES
         emitter.tensor("thread_stacks", Role.STACK, (size,), dtype=DType.U8)
@@ -175,6 +182,7 @@ def compile_stages(
     board: str = "generic",
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
+    recompute_at: Rates | None = None,
 ) -> Compilation:
     """Compile like `compile_program` and return every stage."""
     threads = integer("threads", threads, 1, MAX_THREADS)
@@ -193,6 +201,7 @@ def compile_stages(
         optimizer_of_params(laid_out, base, param_groups),
         *check_clipping(clip_norm, clip_value),
         threads,
+        recompute_at,
     )
     program = replace(
         _lower(laid_out, needs_gradient(laid_out), settings),
@@ -220,6 +229,7 @@ def compile_program(
     board: str = "generic",
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
+    recompute_at: Rates | None = None,
 ) -> Program:
     """Return the training program of a network.
 
@@ -242,6 +252,8 @@ def compile_program(
         'params': a pattern or list of names; other keys are options of the optimiser.
     train_only : str or sequence of str, optional
         Patterns of parameters to train; everything else is frozen.
+    recompute_at : Rates, optional
+        How fast the board computes, to make values again where that is cheap; None: keep them all.
 
     Returns
     -------
@@ -269,6 +281,7 @@ def compile_program(
         board=board,
         param_groups=param_groups,
         train_only=train_only,
+        recompute_at=recompute_at,
     )
     for text in compilation.warnings:
         warnings.warn(text, UserWarning, stacklevel=2)

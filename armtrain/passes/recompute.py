@@ -1,0 +1,150 @@
+"""Free recompute: which forward values are not kept for the backward pass.
+
+Dropped are values that cheap steps make again from what is kept anyway, as long as that lowers the
+peak and the predicted time of a step grows by little. The search counts its trials, so that the
+same network gets the same plan on every host:
+
+1. drop every such value and look at the peak;
+2. keep again, group by group and then one by one, what does not raise it: time costs nothing;
+3. if the predicted time is still too long, keep the smallest until it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from armtrain.dtypes import align_up
+from armtrain.ir.cost import Rates, seconds_of, total_seconds, work_of
+from armtrain.ir.program import PERSISTENT_ROLES, Role, Step, StorageId, TensorId
+from armtrain.passes.again import Forwards, rewrite
+from armtrain.passes.emit import Emitter
+from armtrain.passes.inplace import share_storages
+
+__all__ = ["free_recompute", "peak_bytes"]
+
+_EXTRA_TIME = 0.05
+_EXTRA_TIME_BY_BYTES = 0.12
+_MOSTLY = 0.5
+"""Most predicted extra time, as a part of a step; more where most of its time moves bytes."""
+_TRIED_STEPS = 150_000
+"""Steps that all trials together may look at: about two seconds of Python."""
+
+
+def peak_bytes(emitter: Emitter, steps: Sequence[Step]) -> int:
+    """Return the most bytes that one phase's steps have live beside what persists.
+
+    Parameters
+    ----------
+    emitter : Emitter
+    steps : sequence of Step
+        Of one phase, in execution order.
+    """
+    tensors = emitter.tensors
+    storages = share_storages(tensors, emitter.roots, steps)
+    ranges: dict[StorageId, list[int]] = {}
+    for index, step in enumerate(steps):
+        for operand in step.operands:
+            if operand is None or tensors[operand].role in PERSISTENT_ROLES:
+                continue
+            t = tensors[operand]
+            first = 0 if t.role in (Role.INPUT, Role.TARGET) else index
+            last = len(steps) if t.role in (Role.METRIC, Role.OUTPUT) else index + 1
+            held = ranges.setdefault(storages[operand], [first, last, 0])
+            held[1] = max(held[1], last)
+            held[2] = max(held[2], align_up(max(1, t.nbytes)))
+    change = [0] * (len(steps) + 1)
+    for first, last, size in ranges.values():
+        change[first] += size
+        change[last] -= size
+    most = live = 0
+    for amount in change:
+        live += amount
+        most = max(most, live)
+    return most
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What dropping some values gives: bytes at the peak, and seconds that it costs."""
+
+    dropped: frozenset[TensorId]
+    peak: int
+    seconds: float
+
+
+class _Search:
+    """Looks for the values to drop; `floor` is a peak that nothing can lower."""
+
+    def __init__(self, emitter: Emitter, values: Forwards, rates: Rates, floor: int) -> None:
+        self.emitter, self.values, self.rates, self.floor = emitter, values, rates, floor
+        self.left = _TRIED_STEPS // max(1, len(values.steps))
+
+    def trial(self, dropped: frozenset[TensorId]) -> _Trial:
+        """Try a set of values."""
+        self.left -= 1
+        emitter = self.emitter.fork()
+        steps, again = rewrite(emitter, self.values, dropped)
+        extra = total_seconds(again, emitter.tensors, self.rates, emitter.threads)
+        return _Trial(dropped, max(self.floor, peak_bytes(emitter, steps)), extra)
+
+    def keep(self, best: _Trial, group: Sequence[TensorId]) -> _Trial:
+        """Keep all of a group that does not raise the peak, halving it where some do."""
+        open_ = [list(group)]
+        while open_ and self.left > 0:
+            part = open_.pop()
+            tried = self.trial(best.dropped - set(part))
+            if (tried.peak, tried.seconds) <= (best.peak, best.seconds):
+                best = tried
+            elif len(part) > 1:
+                half = len(part) // 2
+                open_ += [part[half:], part[:half]]
+        return best
+
+    def within(self, best: _Trial, limit: float) -> _Trial:
+        """Keep values until what is left costs at most `limit` seconds."""
+        while best.seconds > limit and best.dropped:
+            gain = {v: self.emitter.tensors[v].nbytes for v in best.dropped}
+            ordered = sorted(best.dropped, key=lambda v: (gain[v], v))
+            count = max(1, round(len(ordered) * (1.0 - limit / best.seconds)))
+            best = self.trial(best.dropped - set(ordered[:count]))
+        return best
+
+
+def _limit(emitter: Emitter, steps: Sequence[Step], rates: Rates) -> float:
+    """Return the most extra seconds of a training step."""
+    total = by_bytes = 0.0
+    for step in steps:
+        work = work_of(step, emitter.tensors)
+        seconds = seconds_of(work, rates, emitter.threads)
+        total += seconds
+        by_bytes += seconds if work.product < 1.0 else 0.0
+    return total * (_EXTRA_TIME_BY_BYTES if by_bytes > _MOSTLY * total else _EXTRA_TIME)
+
+
+def free_recompute(
+    emitter: Emitter, steps: Sequence[Step], rates: Rates, floor: int
+) -> tuple[Step, ...]:
+    """Return the training steps with values made again where that lowers the peak.
+
+    Parameters
+    ----------
+    emitter : Emitter
+        Gets the copies.
+    steps : sequence of Step
+        The TRAIN phase in execution order.
+    rates : Rates
+        Of the board.
+    floor : int
+        Peak of the other phases in bytes: below it nothing is gained.
+    """
+    values = Forwards.of(steps, emitter)
+    search = _Search(emitter, values, rates, floor)
+    base = search.trial(frozenset())
+    if not values.late or base.peak <= floor:
+        return tuple(steps)
+    best = search.keep(search.trial(frozenset(values.late)), values.late)
+    best = search.within(best, _limit(emitter, steps, rates))
+    if best.peak >= base.peak:
+        return tuple(steps)
+    return tuple(rewrite(emitter, values, best.dropped)[0])
