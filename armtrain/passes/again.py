@@ -8,7 +8,7 @@ saved, dropout from the same counter; so a copy has the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,11 +88,17 @@ class Forwards:
 class _Rewriter:
     """Writes the backward pass with values made again just before their first reader."""
 
-    def __init__(self, emitter: Emitter, values: Forwards, dropped: Collection[TensorId]) -> None:
-        self.emitter, self.values = emitter, values
+    def __init__(
+        self,
+        emitter: Emitter,
+        values: Forwards,
+        dropped: Set[TensorId],
+        fleeting: Set[TensorId],
+    ) -> None:
+        self.emitter, self.values, self.fleeting = emitter, values, fleeting
         late = set(values.late)
         self.gone = {t for t in values.made if t in dropped or t not in late}
-        self.dropped = frozenset(dropped)
+        self.dropped = dropped
         self.copies: dict[TensorId, TensorId] = {}
         self.again: list[Step] = []
 
@@ -163,6 +169,8 @@ class _Rewriter:
     def backward(self, step: Step) -> Iterator[Step]:
         """Yield what makes a step's dropped operands again, then the step on the copies."""
         slots, operands = spec_of(step.op).operands, list(step.operands)
+        read = {self.emitter.roots[tensor] for tensor in _reads(step)}
+        passing: set[TensorId] = set()
         for place, (slot, tensor) in enumerate(zip(slots, operands, strict=True)):
             if tensor is None or not slot.access & Access.READ:
                 continue
@@ -172,13 +180,16 @@ class _Rewriter:
                     for value in self._needed(root):
                         made = self._make(value)
                         self.again.append(made)
+                        passing |= {value} & self.fleeting - read
                         yield made
                 operands[place] = self._shown(tensor)
         yield Step(step.op, step.phase, tuple(operands), step.attrs, step.layer, step.kind)
+        for value in passing:
+            del self.copies[value]
 
 
 def rewrite(
-    emitter: Emitter, values: Forwards, dropped: Iterable[TensorId]
+    emitter: Emitter, values: Forwards, dropped: Set[TensorId], fleeting: Set[TensorId]
 ) -> tuple[list[Step], list[Step]]:
     """Return the training steps that keep no dropped value, and those of them that are extra.
 
@@ -187,10 +198,12 @@ def rewrite(
     emitter : Emitter
         Gets the copies.
     values : Forwards
-    dropped : iterable of TensorId
+    dropped : set of TensorId
         Of `values.late`.
+    fleeting : set of TensorId
+        Of them, those of which a copy on the way to another value is not kept for later readers.
     """
-    rewriter = _Rewriter(emitter, values, frozenset(dropped))
+    rewriter = _Rewriter(emitter, values, dropped, fleeting)
     steps = list(values.steps[: values.loss + 1])
     for step in values.steps[values.loss + 1 :]:
         steps += rewriter.backward(step)

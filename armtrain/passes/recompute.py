@@ -4,8 +4,9 @@ Dropped are values that cheap steps make again from what is kept anyway, as long
 peak and the predicted time of a step grows by little. The search counts its trials, so that the
 same network gets the same plan on every host:
 
-1. drop every such value and look at the peak;
-2. keep again, group by group and then one by one, what does not raise it: time costs nothing;
+1. drop every such value and look at the peak. A block's sum is made from the sum before it, and so
+   on; if it is lower when the sums on the way are not held for their own readers, let them go;
+2. keep again, by groups and then one by one, what does not raise the peak;
 3. if the predicted time is still too long, keep the smallest until it is not.
 """
 
@@ -69,6 +70,7 @@ class _Trial:
     """What dropping some values gives: bytes at the peak, and seconds that it costs."""
 
     dropped: frozenset[TensorId]
+    fleeting: frozenset[TensorId]
     peak: int
     seconds: float
 
@@ -80,20 +82,22 @@ class _Search:
         self.emitter, self.values, self.rates, self.floor = emitter, values, rates, floor
         self.left = _TRIED_STEPS // max(1, len(values.steps))
 
-    def trial(self, dropped: frozenset[TensorId]) -> _Trial:
+    def trial(self, dropped: frozenset[TensorId], fleeting: frozenset[TensorId]) -> _Trial:
         """Try a set of values."""
         self.left -= 1
         emitter = self.emitter.fork()
-        steps, again = rewrite(emitter, self.values, dropped)
+        steps, again = rewrite(emitter, self.values, dropped, fleeting)
         extra = total_seconds(again, emitter.tensors, self.rates, emitter.threads)
-        return _Trial(dropped, max(self.floor, peak_bytes(emitter, steps)), extra)
+        return _Trial(dropped, fleeting, max(self.floor, peak_bytes(emitter, steps)), extra)
 
-    def keep(self, best: _Trial, group: Sequence[TensorId]) -> _Trial:
-        """Keep all of a group that does not raise the peak, halving it where some do."""
-        open_ = [list(group)]
+    def without(self, best: _Trial, name: str) -> _Trial:
+        """Take out of a set all that does not raise the peak, halving it where some do."""
+        chosen = getattr(best, name)
+        open_ = [[value for value in self.values.late if value in chosen]]
         while open_ and self.left > 0:
             part = open_.pop()
-            tried = self.trial(best.dropped - set(part))
+            sets = {"dropped": best.dropped, "fleeting": best.fleeting}
+            tried = self.trial(**{**sets, name: sets[name] - set(part)})
             if (tried.peak, tried.seconds) <= (best.peak, best.seconds):
                 best = tried
             elif len(part) > 1:
@@ -101,13 +105,18 @@ class _Search:
                 open_ += [part[half:], part[:half]]
         return best
 
-    def within(self, best: _Trial, limit: float) -> _Trial:
-        """Keep values until what is left costs at most `limit` seconds."""
+    def best(self, limit: float) -> _Trial:
+        """Return the best set found that costs at most `limit` seconds."""
+        every, none = frozenset(self.values.late), frozenset[TensorId]()
+        best = self.trial(every, none)
+        passing = self.trial(every, every)
+        if passing.peak < best.peak and passing.seconds <= limit:
+            best = self.without(passing, "fleeting")
+        best = self.without(best, "dropped")
         while best.seconds > limit and best.dropped:
-            gain = {v: self.emitter.tensors[v].nbytes for v in best.dropped}
-            ordered = sorted(best.dropped, key=lambda v: (gain[v], v))
+            ordered = sorted(best.dropped, key=lambda v: (self.emitter.tensors[v].nbytes, v))
             count = max(1, round(len(ordered) * (1.0 - limit / best.seconds)))
-            best = self.trial(best.dropped - set(ordered[:count]))
+            best = self.trial(best.dropped - set(ordered[:count]), none)
         return best
 
 
@@ -140,11 +149,10 @@ def free_recompute(
     """
     values = Forwards.of(steps, emitter)
     search = _Search(emitter, values, rates, floor)
-    base = search.trial(frozenset())
+    base = search.trial(frozenset(), frozenset())
     if not values.late or base.peak <= floor:
         return tuple(steps)
-    best = search.keep(search.trial(frozenset(values.late)), values.late)
-    best = search.within(best, _limit(emitter, steps, rates))
+    best = search.best(_limit(emitter, steps, rates))
     if best.peak >= base.peak:
         return tuple(steps)
-    return tuple(rewrite(emitter, values, best.dropped)[0])
+    return tuple(rewrite(emitter, values, best.dropped, best.fleeting)[0])
