@@ -82,11 +82,14 @@ class OpSpec:
     tail: AttrSpec | None = None
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attr_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    reads: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index slots by name."""
+        """Index slots by name, and those whose content is read."""
         object.__setattr__(self, "operand_index", {o.name: i for i, o in enumerate(self.operands)})
         object.__setattr__(self, "attr_index", {a.name: i for i, a in enumerate(self.attrs)})
+        reads = tuple(i for i, o in enumerate(self.operands) if o.access & Access.READ)
+        object.__setattr__(self, "reads", reads)
 
     def slots(self, count: int) -> tuple[AttrSpec, ...]:
         """Return the slots of a step with `count` attributes; more or less when it cannot have."""

@@ -9,7 +9,7 @@ saved, dropout from the same counter; so a copy has the same bits.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from armtrain.ir.arithmetic import Rectifier
@@ -17,7 +17,7 @@ from armtrain.ir.ops import Access, OpCode, spec_of
 from armtrain.ir.program import Phase, Role, Step, TensorId
 from armtrain.passes.emit import Emitter, Place
 
-__all__ = ["Forwards", "rewrite"]
+__all__ = ["AGAIN", "Forwards", "rewrite"]
 
 _SAME = (
     *(OpCode.BATCHNORM2D_EVAL, OpCode.LAYERNORM_FWD, OpCode.RELU_FWD, OpCode.TANH_FWD),
@@ -29,7 +29,7 @@ _SAME = (
     *(OpCode.MAXPOOL2D_FWD, OpCode.SOFTMAX_FWD, OpCode.LOG_SOFTMAX_FWD),
     OpCode.MASKED_SOFTMAX_FWD,
 )
-_AGAIN = {**{op: op for op in _SAME}, OpCode.BATCHNORM2D_FWD: OpCode.BATCHNORM2D_APPLY}
+AGAIN = {**{op: op for op in _SAME}, OpCode.BATCHNORM2D_FWD: OpCode.BATCHNORM2D_APPLY}
 """Forward operation -> the one that makes its y once more."""
 
 _RECTIFIERS = {OpCode.RELU_FWD: Rectifier.RELU, OpCode.RELU6_FWD: Rectifier.RELU6}
@@ -37,8 +37,9 @@ _RECTIFIERS = {OpCode.RELU_FWD: Rectifier.RELU, OpCode.RELU6_FWD: Rectifier.RELU
 
 def _reads(step: Step) -> Iterator[TensorId]:
     """Yield the operands whose content a step reads."""
-    for slot, tensor in zip(spec_of(step.op).operands, step.operands, strict=True):
-        if tensor is not None and slot.access & Access.READ:
+    for place in spec_of(step.op).reads:
+        tensor = step.operands[place]
+        if tensor is not None:
             yield tensor
 
 
@@ -75,7 +76,7 @@ class Forwards:
         for index, step in enumerate(steps[:loss]):
             for tensor in _reads(step):
                 uses[emitter.roots[tensor]] = uses.get(emitter.roots[tensor], 0) + 1
-            if step.op in _AGAIN:
+            if step.op in AGAIN:
                 y = step.operands[spec_of(step.op).operand_index["y"]]
                 assert y is not None
                 if emitter.tensors[y].role == Role.ACTIVATION and emitter.roots[y] == y:
@@ -149,7 +150,7 @@ class _Rewriter:
         """Return the step that makes a value again; all that it reads is there."""
         step, rectifier = self._source_step(value)
         like, spec = self.emitter.tensors[value], spec_of(step.op)
-        again = spec_of(_AGAIN[step.op])
+        again = spec_of(AGAIN[step.op])
         copy = self.emitter.tensor(
             f"{like.name}.again", Role.ACTIVATION, like.dims, layout=like.layout, batched=True
         )
@@ -168,23 +169,22 @@ class _Rewriter:
 
     def backward(self, step: Step) -> Iterator[Step]:
         """Yield what makes a step's dropped operands again, then the step on the copies."""
-        slots, operands = spec_of(step.op).operands, list(step.operands)
-        read = {self.emitter.roots[tensor] for tensor in _reads(step)}
-        passing: set[TensorId] = set()
-        for place, (slot, tensor) in enumerate(zip(slots, operands, strict=True)):
-            if tensor is None or not slot.access & Access.READ:
-                continue
-            root = self.emitter.roots[tensor]
-            if root in self.dropped:
-                if root not in self.copies:
-                    for value in self._needed(root):
-                        made = self._make(value)
-                        self.again.append(made)
-                        passing |= {value} & self.fleeting - read
-                        yield made
+        read = {self.emitter.roots[tensor] for tensor in _reads(step)} & self.dropped
+        if not read:
+            yield step
+            return
+        needed = [v for root in sorted(read) if root not in self.copies for v in self._needed(root)]
+        for value in needed:
+            if value not in self.copies:
+                self.again.append(self._make(value))
+                yield self.again[-1]
+        operands = list(step.operands)
+        for place in spec_of(step.op).reads:
+            tensor = operands[place]
+            if tensor is not None:
                 operands[place] = self._shown(tensor)
-        yield Step(step.op, step.phase, tuple(operands), step.attrs, step.layer, step.kind)
-        for value in passing:
+        yield replace(step, operands=tuple(operands))
+        for value in (self.fleeting - read).intersection(needed):
             del self.copies[value]
 
 

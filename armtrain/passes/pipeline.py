@@ -39,7 +39,7 @@ from armtrain.passes.optimizer import (
 )
 from armtrain.passes.order import LayerSteps, order_training
 from armtrain.passes.prune import prune, unused_text
-from armtrain.passes.recompute import free_recompute, peak_bytes
+from armtrain.passes.recompute import free_recompute, live_bytes
 from armtrain.passes.select import as_patterns
 from armtrain.values import integer
 
@@ -152,7 +152,7 @@ def _lower(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> Progra
         _inference_phase(forward(Phase.PREDICT), None),
     )
     if settings.rates is not None:
-        floor = max(peak_bytes(emitter, phase) for phase in others)
+        floor = max(max(live_bytes(emitter, phase)) for phase in others)
         train = free_recompute(emitter, train, settings.rates, floor)
     steps = (*train, *others[0], *others[1])
     if settings.threads > 1:

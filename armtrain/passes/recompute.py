@@ -6,7 +6,8 @@ same network gets the same plan on every host:
 
 1. drop every such value and look at the peak. A block's sum is made from the sum before it, and so
    on; if it is lower when the sums on the way are not held for their own readers, let them go;
-2. keep again, by groups and then one by one, what does not raise the peak;
+2. keep again, by groups and then one by one, what raises neither the peak nor the number of steps
+   that are nearly as full, which would make a placement harder to find;
 3. if the predicted time is still too long, keep the smallest until it is not.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from armtrain.dtypes import align_up
 from armtrain.ir.cost import Rates, seconds_of, total_seconds, work_of
@@ -22,18 +24,20 @@ from armtrain.passes.again import Forwards, rewrite
 from armtrain.passes.emit import Emitter
 from armtrain.passes.inplace import share_storages
 
-__all__ = ["free_recompute", "peak_bytes"]
+__all__ = ["free_recompute", "live_bytes"]
 
 _EXTRA_TIME = 0.05
 _EXTRA_TIME_BY_BYTES = 0.12
 _MOSTLY = 0.5
 """Most predicted extra time, as a part of a step; more where most of its time moves bytes."""
+_FULL = 0.99
+"""Part of the peak from which on a step counts as full."""
 _TRIED_STEPS = 150_000
 """Steps that all trials together may look at: about two seconds of Python."""
 
 
-def peak_bytes(emitter: Emitter, steps: Sequence[Step]) -> int:
-    """Return the most bytes that one phase's steps have live beside what persists.
+def live_bytes(emitter: Emitter, steps: Sequence[Step]) -> list[int]:
+    """Return the bytes that one phase's steps have live beside what persists, step by step.
 
     Parameters
     ----------
@@ -58,20 +62,28 @@ def peak_bytes(emitter: Emitter, steps: Sequence[Step]) -> int:
     for first, last, size in ranges.values():
         change[first] += size
         change[last] -= size
-    most = live = 0
-    for amount in change:
-        live += amount
-        most = max(most, live)
-    return most
+    return list(accumulate(change))
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """What dropping some values gives: bytes at the peak, and seconds that it costs."""
+    """What dropping some values gives.
+
+    Attributes
+    ----------
+    dropped, fleeting : frozenset of TensorId
+    peak : int
+        Bytes at the fullest step.
+    full : int
+        Steps that have nearly as many: the fewer, the easier to place.
+    seconds : float
+        What it costs.
+    """
 
     dropped: frozenset[TensorId]
     fleeting: frozenset[TensorId]
     peak: int
+    full: int
     seconds: float
 
 
@@ -88,7 +100,10 @@ class _Search:
         emitter = self.emitter.fork()
         steps, again = rewrite(emitter, self.values, dropped, fleeting)
         extra = total_seconds(again, emitter.tensors, self.rates, emitter.threads)
-        return _Trial(dropped, fleeting, max(self.floor, peak_bytes(emitter, steps)), extra)
+        live = live_bytes(emitter, steps)
+        peak = max(self.floor, *live)
+        full = sum(amount > _FULL * peak for amount in live)
+        return _Trial(dropped, fleeting, peak, full, extra)
 
     def without(self, best: _Trial, name: str) -> _Trial:
         """Take out of a set all that does not raise the peak, halving it where some do."""
@@ -98,7 +113,7 @@ class _Search:
             part = open_.pop()
             sets = {"dropped": best.dropped, "fleeting": best.fleeting}
             tried = self.trial(**{**sets, name: sets[name] - set(part)})
-            if (tried.peak, tried.seconds) <= (best.peak, best.seconds):
+            if tried.peak <= best.peak and tried.full <= best.full:
                 best = tried
             elif len(part) > 1:
                 half = len(part) // 2

@@ -53,7 +53,10 @@ class Residual(nn.Module):
 
 
 def residual_plan(
-    threads: int = 1, clip_norm: float | None = None, batch_size: int = 16
+    threads: int = 1,
+    clip_norm: float | None = None,
+    batch_size: int = 16,
+    free_recompute: bool = True,
 ) -> at.Plan:
     """Return a plan of `Residual` with momentum."""
     return at.plan(
@@ -64,6 +67,7 @@ def residual_plan(
         optimizer=optim.SGD(lr=0.05, momentum=0.9, weight_decay=1e-4),
         clip_norm=clip_norm,
         threads=threads,
+        free_recompute=free_recompute,
     )
 
 
@@ -125,6 +129,42 @@ def test_planned_threads_do_not_change_a_bit(reference_digest: str, tmp_path: Pa
     path = tmp_path / "one.plan"
     residual_plan(threads=1).save(path)
     assert train_python(path, tmp_path / "w.safetensors") == reference_digest
+
+
+@pytest.fixture(scope="module")
+def keeping_plan_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the plan of the residual net that makes nothing again."""
+    path, plan = tmp_path_factory.mktemp("plan") / "kept.plan", residual_plan(free_recompute=False)
+    assert plan.recompute["ops"] == 0 < residual_plan().recompute["ops"]
+    assert plan.arena_bytes > residual_plan().arena_bytes
+    plan.save(path)
+    return path
+
+
+def test_recompute_does_not_change_a_bit(
+    keeping_plan_file: Path, reference_digest: str, tmp_path: Path
+) -> None:
+    """Values made again or kept: the same weights from both front ends."""
+    out = tmp_path / "w.safetensors"
+    assert train_python(keeping_plan_file, out) == reference_digest
+    run_ok([str(RUN), str(keeping_plan_file), "--data", DATA, "--epochs", "2", "--save", str(out)])
+    assert digest(out) == reference_digest
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["again_then_kept", "kept_then_again"])
+def test_resuming_with_and_without_recompute(
+    plan_file: Path,
+    keeping_plan_file: Path,
+    reference_digest: str,
+    tmp_path: Path,
+    order: tuple[int, int],
+) -> None:
+    """A run that one plan began and another one ends has the bits of an uninterrupted one."""
+    plans, out = (plan_file, keeping_plan_file), tmp_path / "w.safetensors"
+    options = ["--data", DATA, "--checkpoint", str(tmp_path / "run"), "--resume", "--threads", "1"]
+    run_ok([str(RUN), str(plans[order[0]]), *options, "--epochs", "1"])
+    run_ok([str(RUN), str(plans[order[1]]), *options, "--epochs", "2", "--save", str(out)])
+    assert digest(out) == reference_digest
 
 
 def test_python_equals_armtrain_run(plan_file: Path, reference_digest: str, tmp_path: Path) -> None:
