@@ -74,12 +74,12 @@ def plan(
         Layers do not go together; the arena is above the budget (the text says what would fit).
     """
     profile = load_board(board)
-    rates = rates_of(profile)
+    rates, again = rates_of(profile), truth("free_recompute", free_recompute)
     medium = None if storage is None else load_medium(storage, profile)
     compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
                        optimizer=optimizer, clip_norm=clip_norm, clip_value=clip_value,
                        board=profile.id, param_groups=param_groups,
-                       recompute_at=rates if truth("free_recompute", free_recompute) else None)  # fmt: skip
+                       recompute_at=rates if again else None)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
     planned = _planned(_compiler(compiled, asked, train_only), budget)
     return replace(planned, storage=medium, rates=rates)

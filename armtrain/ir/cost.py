@@ -89,7 +89,17 @@ _PRODUCTS: dict[OpCode, tuple[str, str]] = {
 }
 """Product -> its weight, and the side of which every pixel meets every weight once."""
 
-_FUNCTIONS = ("TANH", "SIGMOID", "ELU", "SILU", "GELU", "MISH", "SOFTPLUS", "SOFTMAX", "LOG_SOFTMAX")
+_FUNCTIONS = (
+    "TANH",
+    "SIGMOID",
+    "ELU",
+    "SILU",
+    "GELU",
+    "MISH",
+    "SOFTPLUS",
+    "SOFTMAX",
+    "LOG_SOFTMAX",
+)
 
 
 def _named(step: Step, tensors: Sequence[Tensor]) -> dict[str, Tensor]:

@@ -59,6 +59,8 @@ class Forwards:
         Those of them that the backward pass reads, in forward order.
     uses : dict of TensorId to int
         Reads of every value in the forward pass.
+    sources : dict of TensorId to tuple of TensorId
+        Values of `made` that the step of each reads.
     """
 
     steps: tuple[Step, ...]
@@ -66,6 +68,7 @@ class Forwards:
     made: dict[TensorId, int]
     late: tuple[TensorId, ...]
     uses: dict[TensorId, int]
+    sources: dict[TensorId, tuple[TensorId, ...]]
 
     @staticmethod
     def of(steps: Sequence[Step], emitter: Emitter) -> Forwards:
@@ -83,7 +86,20 @@ class Forwards:
                     made[y] = index
         read = {emitter.roots[t] for step in steps[loss:] for t in _reads(step)}
         late = tuple(tensor for tensor in made if tensor in read)
-        return Forwards(tuple(steps), loss, made, late, uses)
+        sources = {
+            value: tuple({emitter.roots[t] for t in _reads(steps[index])} & made.keys())
+            for value, index in made.items()
+        }
+        return Forwards(tuple(steps), loss, made, late, uses, sources)
+
+    def shallow(self, depth: int) -> list[TensorId]:
+        """Return late values that at most `depth` steps in a row make, if the others are kept."""
+        late, steps = set(self.late), dict[TensorId, int]()
+        for value in self.made:
+            steps[value] = 1 + max((steps[source] for source in self.sources[value]), default=0)
+            if value in late and steps[value] > depth:
+                steps[value] = 0
+        return [value for value in self.late if steps[value]]
 
 
 class _Rewriter:

@@ -4,8 +4,9 @@ Dropped are values that cheap steps make again from what is kept anyway, as long
 peak and the predicted time of a step grows by little. The search counts its trials, so that the
 same network gets the same plan on every host:
 
-1. drop every such value and look at the peak. A block's sum is made from the sum before it, and so
-   on; if it is lower when the sums on the way are not held for their own readers, let them go;
+1. drop the values that a few steps make from what is kept, for several meanings of few: a block's
+   sum is made from the sum before it, and so on. Hold the copies on the way for their own readers,
+   or let them go. The lowest peak within the time is the start;
 2. keep again, by groups and then one by one, what raises neither the peak nor the number of steps
    that are nearly as full, which would make a placement harder to find;
 3. if the predicted time is still too long, keep the smallest until it is not.
@@ -30,6 +31,8 @@ _EXTRA_TIME = 0.05
 _EXTRA_TIME_BY_BYTES = 0.12
 _MOSTLY = 0.5
 """Most predicted extra time, as a part of a step; more where most of its time moves bytes."""
+_DEPTHS = (1, 2, 4, 8, 16, 1 << 30)
+"""Most steps in a row that make a value again, tried one after the other."""
 _FULL = 0.99
 """Part of the peak from which on a step counts as full."""
 _TRIED_STEPS = 150_000
@@ -122,12 +125,11 @@ class _Search:
 
     def best(self, limit: float) -> _Trial:
         """Return the best set found that costs at most `limit` seconds."""
-        every, none = frozenset(self.values.late), frozenset[TensorId]()
-        best = self.trial(every, none)
-        passing = self.trial(every, every)
-        if passing.peak < best.peak and passing.seconds <= limit:
-            best = self.without(passing, "fleeting")
-        best = self.without(best, "dropped")
+        none = frozenset[TensorId]()
+        starts = dict.fromkeys(frozenset(self.values.shallow(depth)) for depth in _DEPTHS)
+        trials = [self.trial(dropped, f) for dropped in starts for f in (none, dropped)]
+        best = min(trials, key=lambda t: (t.seconds > limit, t.peak, t.full, t.seconds))
+        best = self.without(self.without(best, "fleeting"), "dropped")
         while best.seconds > limit and best.dropped:
             ordered = sorted(best.dropped, key=lambda v: (self.emitter.tensors[v].nbytes, v))
             count = max(1, round(len(ordered) * (1.0 - limit / best.seconds)))

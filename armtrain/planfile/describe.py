@@ -127,13 +127,13 @@ def _bound_lines(data: PlanData) -> list[str]:
 
 
 def _work_lines(data: PlanData) -> list[str]:
-    """Return what is computed twice for the arena's sake, and the predicted time of a step."""
+    """Return what is computed twice for the arena's sake, and how long a step should take."""
     lines, (ops, fraction) = [], extra_work(data.program)
     if ops:
         lines.append(f"  {'made again, not kept':24s} {ops:>15,d} ops {fraction:>10.2%} more work")
     if data.rates is not None:
         seconds = step_seconds(data.program, data.rates)
-        lines.append(f"  {'predicted step':24s} {seconds:>15.4g} s ({data.rates.basis} rates)")
+        lines.append(f"  {'seconds of a step':24s} {seconds:>15.4g} s  by {data.rates.basis} rates")
     return lines
 
 

@@ -147,17 +147,6 @@ _POOLS = {
     ),
     "avgpool_all": image(4, lambda: [nn.AvgPool2d((6, 7))]),
 }
-
-
-def normed_and_rectified() -> nn.Module:
-    """Return a network whose normed values are cheaper to make again than to keep."""
-    return nn.Sequential(
-        *(nn.Conv2d(2, 6, 1), Part(), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1)),
-        *(nn.BatchNorm2d(4), nn.ReLU6(), nn.Conv2d(4, 4, 3, padding=1), nn.BatchNorm2d(4)),
-        *(nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1), nn.Flatten(), nn.Linear(4 * 168, CLASSES)),
-    )
-
-
 _NORMS = {
     "batchnorm": image(168, lambda: [nn.BatchNorm2d(4), nn.ReLU()]),
     "batchnorm_options": image(168, lambda: [nn.BatchNorm2d(4, eps=1e-3, momentum=0.3)], part=True),
@@ -167,7 +156,6 @@ _NORMS = {
     "batchnorm_frozen_scale": image(
         168, lambda: [nn.BatchNorm2d(4)], frozen=("2.weight", "2.bias")
     ),
-    "batchnorm_again": Case(normed_and_rectified, (2, 12, 14), frozen=("5.weight", "5.bias")),
     "batchnorm_eval": image(168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()], part=True),
     "batchnorm_eval_frozen": image(
         168, lambda: [nn.BatchNorm2d(4).eval(), nn.Tanh()], frozen=("2.weight", "2.bias")

@@ -95,5 +95,5 @@ def test_a_profile_may_say_its_rates(tmp_path: object) -> None:
 @pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
 def test_rates_in_a_plan_are_positive(value: float) -> None:
     entry = {"product_gflop_s": value, "pass_mb_s": 1.0, "basis": "assumed"}
-    with pytest.raises(PlanError, match="product_gflop_s is .* no positive number"):
+    with pytest.raises(PlanError, match=r"product_gflop_s is .* no positive number"):
         rates_from_json(entry)

@@ -151,9 +151,7 @@ def test_a_source_that_has_died_is_refused() -> None:
         if step.op == OpCode.CONV2D_FWD and source not in step.operands
     )
     assert writer is not None
-    tensors = tuple(
-        replace(t, storage=storage) if t.id == writer else t for t in program.tensors
-    )
+    tensors = tuple(replace(t, storage=storage) if t.id == writer else t for t in program.tensors)
     assert refused(replace(program, tensors=tensors))
 
 
