@@ -200,7 +200,7 @@ class _Rewriter:
             if tensor is not None:
                 operands[place] = self._shown(tensor)
         yield replace(step, operands=tuple(operands))
-        for value in (self.fleeting - read).intersection(needed):
+        for value in (self.fleeting - read) & set(needed):
             del self.copies[value]
 
 

@@ -74,8 +74,8 @@ def _rectified(back: Backward, node: Node) -> TensorId | None:
     if op is None or back.sole_user(source) is not node:
         return None
     dx = back.derivative(f"{fwd.name(node.id)}.grad.rectified", *fwd.layout(node.id))
-    slots = {"y": fwd.value(node.id), "dy": back.gradient(node), "dx": dx}
-    back.group.derivative.append(fwd.emitter.step(op, back.place(source, "CD"), **slots))
+    y, dy, place = fwd.value(node.id), back.gradient(node), back.place(source, "CD")
+    back.group.derivative.append(fwd.emitter.step(op, place, y=y, dy=dy, dx=dx))
     return dx
 
 
