@@ -22,7 +22,9 @@ from armtrain.optim import Optimizer
 from armtrain.passes.pipeline import compile_program
 from armtrain.planfile.assemble import assemble
 from armtrain.planfile.plan import Plan
+from armtrain.planfile.predict import rates_of
 from armtrain.planfile.refuse import Compile, Variant, does_not_fit
+from armtrain.values import truth
 
 __all__ = ["plan"]
 
@@ -42,6 +44,7 @@ def plan(
     storage: str | None = None,
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
+    free_recompute: bool = True,
 ) -> Plan:
     """Compile a model into a plan: its training program and its memory layout.
 
@@ -61,6 +64,9 @@ def plan(
     storage : str, optional
         Medium for swapping: an id of the board's storage table, or a profile file. It is recorded
         with its rates; no plan swaps yet, so it changes no address.
+    free_recompute : bool
+        Whether cheap values are made again in the backward pass instead of kept where that
+        makes the arena smaller; the same bits either way.
 
     Raises
     ------
@@ -68,12 +74,15 @@ def plan(
         Layers do not go together; the arena is above the budget (the text says what would fit).
     """
     profile = load_board(board)
+    rates, again = rates_of(profile), truth("free_recompute", free_recompute)
     medium = None if storage is None else load_medium(storage, profile)
     compiled = partial(compile_program, net, input_shape=input_shape, loss=loss,
                        optimizer=optimizer, clip_norm=clip_norm, clip_value=clip_value,
-                       board=profile.id, param_groups=param_groups)  # fmt: skip
+                       board=profile.id, param_groups=param_groups,
+                       recompute_at=rates if again else None)  # fmt: skip
     asked = Variant(batch_size, profile.threads if threads is None else threads)
-    return replace(_planned(_compiler(compiled, asked, train_only), budget), storage=medium)
+    planned = _planned(_compiler(compiled, asked, train_only), budget)
+    return replace(planned, storage=medium, rates=rates)
 
 
 def _compiler(

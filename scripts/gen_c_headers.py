@@ -20,7 +20,7 @@ sys.path.insert(0, str(ROOT))
 
 from armtrain.board.levels import LEVELS, Level  # noqa: E402
 from armtrain.dtypes import ALIGNMENT, STACK_BYTES, DType  # noqa: E402
-from armtrain.ir.arithmetic import Combine, Function  # noqa: E402
+from armtrain.ir.arithmetic import Combine, Function, Rectifier  # noqa: E402
 from armtrain.ir.ops import OPS, Access, AttrSpec  # noqa: E402
 from armtrain.ir.program import InitKind, Phase, Role  # noqa: E402
 from armtrain.limits import LIMITS, MIN_FLOAT, NO_LABEL  # noqa: E402
@@ -158,6 +158,7 @@ def ops_header() -> str:
         lines.append(f"#define ART_{code.name}_ATTRS {table}")
         lines.append(f"#define ART_{code.name}_TAIL {len(tail)}")
     lines += ["", enum_text(Combine, "ART_COMBINE") + enum_text(Function, "ART_FUNCTION")]
+    lines.append(enum_text(Rectifier, "ART_RECTIFIER"))
     lines += ["", "/* X(NAME, output slot, input slot): may share one storage. */"]
     lines.append("#define ART_INPLACE_PAIRS(X) " + " ".join(inplace_pairs()))
     return NOTE + "\n".join(lines) + "\n\n#endif\n"

@@ -18,6 +18,7 @@ from armtrain.board.files import NOT_BOARDS, built_in
 from armtrain.board.schema import read_table
 from armtrain.board.sections import (
     Cluster,
+    Compute,
     Console,
     Detect,
     Memory,
@@ -34,7 +35,7 @@ __all__ = ["Board", "board_ids", "load_board"]
 
 @dataclass(frozen=True)
 class Board:
-    """What is known of a board; planning uses `id` and `threads`.
+    """What is known of a board; planning uses `id`, `threads` and how fast it computes.
 
     Attributes
     ----------
@@ -48,7 +49,7 @@ class Board:
         Chip, empty when unknown.
     clusters : tuple of Cluster
         The cluster to train on comes first: on a mixed chip, the big cores.
-    memory, detect, console, power, throttling : section or None
+    compute, memory, detect, console, power, throttling : section or None
     storage : tuple of Storage
         The medium that a board usually has comes first.
     toolchains : tuple of Toolchain
@@ -61,6 +62,7 @@ class Board:
     soc: str = ""
     detect: Detect | None = None
     clusters: tuple[Cluster, ...] = ()
+    compute: Compute | None = None
     memory: Memory | None = None
     storage: tuple[Storage, ...] = ()
     console: Console | None = None

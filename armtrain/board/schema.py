@@ -28,6 +28,7 @@ RANGES = {
     "_w": (0.01, 1_000.0),
     "_c": (20.0, 150.0),
     "_flop_per_cycle": (0.01, 1_024.0),
+    "_gflop_s": (0.001, 100_000.0),
     "baud": (50.0, 10_000_000.0),
 }
 """Ending of a field's name, which is its unit, to the smallest and largest value: wide enough for

@@ -12,6 +12,7 @@ from armtrain.board.schema import Quantities, Quantity
 
 __all__ = [
     "Cluster",
+    "Compute",
     "Console",
     "Core",
     "Detect",
@@ -107,6 +108,22 @@ class Cluster:
     l2_shared: Literal["yes", "no"] = "yes"
     l3_kib: Quantity | None = None
     copy_mb_s: Quantity | None = None
+
+
+@dataclass(frozen=True)
+class Compute:
+    """How fast a training step computes; without it, cores and copy rate are what is known.
+
+    Attributes
+    ----------
+    product_gflop_s : Quantity
+        Products (linear, convolution) on one core, 10^9 float operations per second.
+    pass_mb_s : Quantity
+        Bytes that all cores together read and write in passes over memory.
+    """
+
+    product_gflop_s: Quantity
+    pass_mb_s: Quantity
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,13 @@ def add_parser(subparsers: Subparsers) -> Parser:
     parser.add_argument(
         "--threads", type=at_least(1, MOST_U32), metavar="T", help="default: the board's big cores"
     )
+    parser.add_argument(
+        "--no-free-recompute",
+        dest="free_recompute",
+        action="store_false",
+        help="keep every value that the backward pass reads, even where making it again is cheap "
+        "and the arena smaller; the same bits either way",
+    )
     return parser
 
 
@@ -90,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
         board=args.board,
         threads=args.threads,
         storage=args.storage,
+        free_recompute=args.free_recompute,
     )
     plan.save(args.output)
     if args.json:

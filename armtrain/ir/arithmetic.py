@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["Combine", "Function"]
+__all__ = ["Combine", "Function", "Rectifier"]
 
 
 class Combine(IntEnum):
@@ -25,3 +25,11 @@ class Function(IntEnum):
     LOG = 1
     ABS = 2
     SIGN = 3
+
+
+class Rectifier(IntEnum):
+    """What follows a normalisation that is applied again, in the same step."""
+
+    NONE = 0
+    RELU = 1
+    RELU6 = 2

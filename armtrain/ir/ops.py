@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import IntFlag
 
-from armtrain.ir.arithmetic import Combine, Function
+from armtrain.ir.arithmetic import Combine, Function, Rectifier
 from armtrain.ir.catalogue import ROWS
 from armtrain.ir.catalogue.blocks import UPDATE_OF
 from armtrain.ir.op_codes import OpCode
@@ -83,11 +83,14 @@ class OpSpec:
     tail: AttrSpec | None = None
     operand_index: dict[str, int] = field(init=False, repr=False, compare=False)
     attr_index: dict[str, int] = field(init=False, repr=False, compare=False)
+    reads: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Index slots by name."""
+        """Index slots by name, and those whose content is read."""
         object.__setattr__(self, "operand_index", {o.name: i for i, o in enumerate(self.operands)})
         object.__setattr__(self, "attr_index", {a.name: i for i, a in enumerate(self.attrs)})
+        reads = tuple(i for i, o in enumerate(self.operands) if o.access & Access.READ)
+        object.__setattr__(self, "reads", reads)
 
     def slots(self, count: int) -> tuple[AttrSpec, ...]:
         """Return the slots of a step with `count` attributes; more or less when it cannot have."""
@@ -121,6 +124,7 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "combine": ("i", 0, len(Combine) - 1),
     "function": ("i", 0, len(Function) - 1),
     "halves": ("i", -64, 64),
+    "rectifier": ("i", 0, len(Rectifier) - 1),
     "stream": ("i", -(2**63), 2**63 - 1),
     "share": ("f", 0.0, 1.0),
     "part": ("f", 0.0, _BELOW_ONE),

@@ -239,10 +239,17 @@ class Backward:
             if not self._param_uses[param]:
                 self.group.complete.append((param, self._param_sums[param]))
 
-    def one_step(self, node: Node, op: OpCode, attrs: Any = None, **slots: Any) -> None:
-        """Append the one step of a layer without parameters."""
+    def sole_user(self, node: Node) -> Node | None:
+        """Return the only node that uses a node's value, and uses it once."""
+        uses = self._uses[node.id]
+        return self.fwd.graph.nodes[uses[0][0]] if len(uses) == 1 else None
+
+    def one_step(
+        self, node: Node, op: OpCode, attrs: Any = None, dy: TensorId | None = None, **slots: Any
+    ) -> None:
+        """Append the one step of a layer without parameters; `dy` may stand for its gradient."""
         dx = self.input_gradient(node)
-        slots |= {"dy": self.gradient(node), "dx": dx}
+        slots |= {"dy": self.gradient(node) if dy is None else dy, "dx": dx}
         step = self.fwd.emitter.step(op, self.place(node, "CD"), attrs, **slots)
         self.group.derivative.append(step)
         self.contribute(node, dx)

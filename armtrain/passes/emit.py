@@ -39,6 +39,13 @@ class Emitter:
         self._names: dict[str, int] = {}
         self._views: dict[tuple[TensorId, tuple[int, ...]], TensorId] = {}
 
+    def fork(self) -> Emitter:
+        """Return an emitter with the same content, which grows on its own."""
+        other = Emitter(self.threads)
+        other.tensors, other.roots = list(self.tensors), list(self.roots)
+        other._names, other._views = dict(self._names), dict(self._views)
+        return other
+
     def _unique(self, name: str) -> str:
         """Return `name`, with a number if it is taken."""
         while name in self._names:

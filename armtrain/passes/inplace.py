@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from armtrain.ir.ops import Access, OpSpec, spec_of
+from armtrain.ir.ops import OpSpec, spec_of
 from armtrain.ir.program import Role, Step, StorageId, Tensor, TensorId
 
 __all__ = ["share_storages"]
@@ -21,8 +21,9 @@ def _last_reads(steps: Sequence[Step], roots: Sequence[TensorId]) -> dict[Tensor
     """Return per root tensor the last step that reads it or a view of it."""
     last: dict[TensorId, int] = {}
     for index, step in enumerate(steps):
-        for slot, tensor in zip(spec_of(step.op).operands, step.operands, strict=True):
-            if tensor is not None and slot.access & Access.READ:
+        for place in spec_of(step.op).reads:
+            tensor = step.operands[place]
+            if tensor is not None:
                 last[roots[tensor]] = index
     return last
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from armtrain.dtypes import STACK_BYTES, DType
 from armtrain.ir.check_graph import verify_graph
+from armtrain.ir.cost import Rates
 from armtrain.ir.graph import Graph
 from armtrain.ir.program import Phase, Program, Role, Step, TensorId
 from armtrain.ir.text import graph_text, program_text
@@ -39,6 +40,7 @@ from armtrain.passes.optimizer import (
 )
 from armtrain.passes.order import LayerSteps, order_training
 from armtrain.passes.prune import prune, unused_text
+from armtrain.passes.recompute import free_recompute, live_bytes
 from armtrain.passes.select import as_patterns
 from armtrain.values import integer
 
@@ -88,6 +90,7 @@ class _Settings:
     clip_value: float | None
     threads: int
     by_blocks: bool
+    rates: Rates | None
 
 
 def _persistent(emitter: Emitter, graph: Graph) -> dict[str, TensorId]:
@@ -165,11 +168,16 @@ def _lower(graph: Graph, needs: tuple[bool, ...], settings: _Settings) -> Progra
         needed = needs if phase == Phase.TRAIN else nothing
         return Forward(emitter, graph, orders, params, phase, needed)
 
-    steps = (
-        *_train_phase(forward(Phase.TRAIN), settings, _by_blocks(graph, needs, settings)),
-        *_inference_phase(forward(Phase.EVALUATE), settings.loss),
-        *_inference_phase(forward(Phase.PREDICT), None),
+    blocks = _by_blocks(graph, needs, settings)
+    train = _train_phase(forward(Phase.TRAIN), settings, blocks)
+    others = (
+        _inference_phase(forward(Phase.EVALUATE), settings.loss),
+        _inference_phase(forward(Phase.PREDICT), None),
     )
+    if settings.rates is not None:
+        floor = max(max(live_bytes(emitter, phase)) for phase in others)
+        train = free_recompute(emitter, train, settings.rates, floor)
+    steps = (*train, *others[0], *others[1])
     if settings.threads > 1:
         size = (settings.threads - 1) * STACK_BYTES
         emitter.tensor("thread_stacks", Role.STACK, (size,), dtype=DType.U8)
@@ -198,6 +206,7 @@ def compile_stages(
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
     by_blocks: bool = True,
+    recompute_at: Rates | None = None,
 ) -> Compilation:
     """Compile like `compile_program` and return every stage."""
     threads = integer("threads", threads, 1, MAX_THREADS)
@@ -217,6 +226,7 @@ def compile_stages(
         *check_clipping(clip_norm, clip_value),
         threads,
         by_blocks,
+        recompute_at,
     )
     program = replace(
         _lower(laid_out, needs_gradient(laid_out), settings),
@@ -245,6 +255,7 @@ def compile_program(
     param_groups: Sequence[Mapping[str, Any]] | None = None,
     train_only: str | Sequence[str] | None = None,
     by_blocks: bool = True,
+    recompute_at: Rates | None = None,
 ) -> Program:
     """Return the training program of a network.
 
@@ -269,6 +280,8 @@ def compile_program(
         Patterns of parameters to train; everything else is frozen.
     by_blocks : bool
         Whether large weights may be updated block by block; the bits are the same.
+    recompute_at : Rates, optional
+        How fast the board computes, to make values again where that is cheap; None: keep them all.
 
     Returns
     -------
@@ -297,6 +310,7 @@ def compile_program(
         param_groups=param_groups,
         train_only=train_only,
         by_blocks=by_blocks,
+        recompute_at=recompute_at,
     )
     for text in compilation.warnings:
         warnings.warn(text, UserWarning, stacklevel=2)

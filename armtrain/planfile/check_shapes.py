@@ -236,6 +236,7 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.AVGPOOL2D_GRAD: _pool("dx", "dy"),
     OpCode.BATCHNORM2D_FWD: _norm,
     OpCode.BATCHNORM2D_EVAL: _norm,
+    OpCode.BATCHNORM2D_APPLY: _norm,
     OpCode.BATCHNORM2D_GRAD: _norm,
     OpCode.BATCHNORM2D_EVAL_GRAD: _norm,
     OpCode.LAYERNORM_FWD: _layernorm,

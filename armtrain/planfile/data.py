@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from armtrain.board.media import Medium
+from armtrain.ir.cost import Rates
 from armtrain.ir.program import Program
 from armtrain.schedule.lifetime import Lifetimes
 
@@ -40,6 +41,8 @@ class PlanData:
         Placements that the packer tried.
     storage : Medium or None
         Medium that the user named for swapping.
+    rates : Rates or None
+        How fast the board computes.
     """
 
     program: Program
@@ -54,3 +57,4 @@ class PlanData:
     method: str
     nodes: int
     storage: Medium | None = None
+    rates: Rates | None = None

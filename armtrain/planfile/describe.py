@@ -9,6 +9,7 @@ from armtrain.ir.ops import OPS
 from armtrain.planfile.account import accounts, live_at, peak_step
 from armtrain.planfile.data import PlanData
 from armtrain.planfile.groups import group_lines, param_groups
+from armtrain.planfile.predict import extra_work, step_seconds
 from armtrain.planfile.tables import table_lines
 from armtrain.schedule.lifetime import Lifetime
 
@@ -122,7 +123,18 @@ def _bound_lines(data: PlanData) -> list[str]:
     ]
     if data.budget_bytes is not None:
         lines.append(_bytes_row("budget", data.budget_bytes))
-    return [*lines, ""]
+    return [*lines, *_work_lines(data), ""]
+
+
+def _work_lines(data: PlanData) -> list[str]:
+    """Return what is computed twice for the arena's sake, and how long a step should take."""
+    lines, (ops, fraction) = [], extra_work(data.program)
+    if ops:
+        lines.append(f"  {'made again, not kept':24s} {ops:>15,d} ops {fraction:>10.2%} more work")
+    if data.rates is not None:
+        seconds = step_seconds(data.program, data.rates)
+        lines.append(f"  {'seconds of a step':24s} {seconds:>15.4g} s  by {data.rates.basis} rates")
+    return lines
 
 
 def _peak_lines(data: PlanData) -> list[str]:

@@ -19,6 +19,7 @@ from armtrain.planfile.check import check_bytes
 from armtrain.planfile.data import PlanData
 from armtrain.planfile.describe import inspect_dict, summary_text
 from armtrain.planfile.hash import model_hash
+from armtrain.planfile.predict import extra_work, step_seconds
 from armtrain.planfile.read import decode
 from armtrain.planfile.verify import verify_same_model
 from armtrain.planfile.write import encode
@@ -107,12 +108,19 @@ class Plan(PlanData):
     @property
     def recompute(self) -> dict[str, int | float]:
         """Operations run again in the backward pass, and the extra work as a fraction."""
-        return {"ops": 0, "extra_flops_fraction": 0.0}
+        ops, fraction = extra_work(self.program)
+        return {"ops": ops, "extra_flops_fraction": fraction}
 
     @property
     def predicted(self) -> dict[str, float | str | None]:
-        """Predicted seconds of a training step, None while the board has no measured rates."""
-        return {"step_seconds": None, "board": self.program.board}
+        """Predicted seconds of a training step on the board, and what the rates are based on.
+
+        Both are None for a plan that was saved without rates.
+        """
+        rates = self.rates
+        seconds = None if rates is None else step_seconds(self.program, rates)
+        basis = None if rates is None else rates.basis
+        return {"step_seconds": seconds, "board": self.program.board, "basis": basis}
 
     def phase_steps(self, phase: Phase) -> range:
         """Return the steps of `phase` on the plan's step axis."""

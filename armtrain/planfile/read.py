@@ -16,6 +16,7 @@ from armtrain.ir.program import Program, StorageId, Tensor, TensorId
 from armtrain.planfile import format as fmt
 from armtrain.planfile.data import PlanData
 from armtrain.planfile.hash import model_hash, program_hash
+from armtrain.planfile.predict import rates_from_json
 from armtrain.planfile.read_records import (
     Fields,
     StepReader,
@@ -109,6 +110,7 @@ def _meta(content: bytes) -> Fields:
         "model_text": (str,),
         "optimizer": (str,),
         "packing": (dict,),
+        "rates": (dict, type(None)),
         "storage": (dict, type(None)),
         "unbudgeted_bytes": (int,),
     }
@@ -243,4 +245,5 @@ def decode(content: bytes) -> PlanData:
         meta["packing"]["method"],
         meta["packing"]["nodes"],
         Medium.from_json(meta["storage"]) if meta.get("storage") else None,
+        rates_from_json(meta["rates"]) if meta.get("rates") else None,
     )

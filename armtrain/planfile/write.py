@@ -138,6 +138,7 @@ def _meta(data: PlanData) -> bytes:
         "model_text": program.model_text,
         "optimizer": program.optimizer,
         "packing": {"method": data.method, "nodes": data.nodes},
+        "rates": None if data.rates is None else vars(data.rates),
         "storage": None if data.storage is None else vars(data.storage),
         "unbudgeted_bytes": data.unbudgeted_bytes,
     }

@@ -15,6 +15,7 @@ typedef struct norm {
     const double *sums; /* of dy, then of dy (x - mean) */
     float *to;
     double eps;
+    int64_t rectifier; /* ART_RECTIFIER_*, what follows y */
     uint64_t rows, cols;
 } norm;
 
@@ -46,6 +47,21 @@ static void apply_affine(const void *context, size_t at, size_t rows, size_t ld,
     const norm *b = context;
     art_vec_affine constants = {k->k[0], k->k[1], k->k[2]};
     b->vec->normalise(b->to + at, b->x + at, rows, ld, n, &constants);
+}
+
+/* The same, and the layer's rectifier over rows that are in the cache still. */
+static void apply_rectified(const void *context, size_t at, size_t rows, size_t ld, size_t n,
+                            const art_col_constants *k) {
+    const norm *b = context;
+    apply_affine(context, at, rows, ld, n, k);
+    for (size_t r = 0; r < rows; r++) {
+        float *y = b->to + at + r * ld;
+        if (b->rectifier == ART_RECTIFIER_RELU) {
+            b->vec->relu(y, y, n);
+        } else {
+            b->vec->relu6(y, y, n, NULL);
+        }
+    }
 }
 
 static void fill_centred(const void *context, size_t first, size_t n, art_col_constants *k) {
@@ -147,6 +163,18 @@ art_status art_op_batchnorm2d_eval_check(const art_op_args *args, art_error *err
     return CHECK_SLOTS(args, rules, ART_BATCHNORM2D_EVAL_ACCESS, ART_BATCHNORM2D_EVAL_X, err);
 }
 
+art_status art_op_batchnorm2d_apply_check(const art_op_args *args, art_error *err) {
+    static const slot_rule rules[] = {
+        {"batchnorm2d_apply.x", IMAGE},
+        {"batchnorm2d_apply.gamma", CHANNELS},
+        {"batchnorm2d_apply.beta", CHANNELS},
+        {"batchnorm2d_apply.save_mean", CHANNELS},
+        {"batchnorm2d_apply.save_invstd", CHANNELS},
+        {"batchnorm2d_apply.y", IMAGE},
+    };
+    return CHECK_SLOTS(args, rules, ART_BATCHNORM2D_APPLY_ACCESS, ART_BATCHNORM2D_APPLY_X, err);
+}
+
 art_status art_op_batchnorm2d_grad_check(const art_op_args *args, art_error *err) {
     static const slot_rule rules[] = {
         {"batchnorm2d_grad.x", IMAGE},
@@ -191,6 +219,7 @@ uint64_t art_op_batchnorm2d_fwd_workspace(const art_op_args *args) {
 }
 
 ART_NO_WORKSPACE(batchnorm2d_eval)
+ART_NO_WORKSPACE(batchnorm2d_apply)
 
 uint64_t art_op_batchnorm2d_grad_workspace(const art_op_args *args) {
     return workspace(&args->operand[ART_BATCHNORM2D_GRAD_X]);
@@ -262,6 +291,21 @@ art_status art_op_batchnorm2d_eval_run(const art_op_args *args, art_error *err) 
     b.eps = args->attr[ART_BATCHNORM2D_EVAL_A_EPS].f;
     b.to = art_out(args, ART_BATCHNORM2D_EVAL_Y);
     art_col_run(args, b.rows, b.cols, fill_affine, apply_affine, &b);
+    return ART_OK;
+}
+
+art_status art_op_batchnorm2d_apply_run(const art_op_args *args, art_error *err) {
+    norm b = norm_of(args, ART_BATCHNORM2D_APPLY_X);
+    (void)err;
+    b.x = art_in(args, ART_BATCHNORM2D_APPLY_X);
+    b.gamma = art_in(args, ART_BATCHNORM2D_APPLY_GAMMA);
+    b.beta = art_in(args, ART_BATCHNORM2D_APPLY_BETA);
+    b.mean = art_in(args, ART_BATCHNORM2D_APPLY_SAVE_MEAN);
+    b.invstd = art_in(args, ART_BATCHNORM2D_APPLY_SAVE_INVSTD);
+    b.rectifier = args->attr[ART_BATCHNORM2D_APPLY_A_RECTIFIER].i;
+    b.to = art_out(args, ART_BATCHNORM2D_APPLY_Y);
+    art_col_run(args, b.rows, b.cols, fill_affine, b.rectifier ? apply_rectified : apply_affine,
+                &b);
     return ART_OK;
 }
 

@@ -108,6 +108,26 @@ void art_ref_batchnorm2d_eval(const art_op_args *args, double *const *out, doubl
     }
 }
 
+static double rectified(double y, int64_t rectifier) {
+    double most = rectifier == ART_RECTIFIER_RELU6 ? 6.0 : INFINITY;
+    return rectifier == ART_RECTIFIER_NONE ? y : fmin(fmax(y, 0.0), most);
+}
+
+void art_ref_batchnorm2d_apply(const art_op_args *args, double *const *out, double *const *tol) {
+    const float *x = in(args, ART_BATCHNORM2D_APPLY_X);
+    const view v = view_of(&args->operand[ART_BATCHNORM2D_APPLY_X]);
+    for (size_t i = 0; i < v.rows * v.cols; i++) {
+        size_t c = i % v.cols;
+        double k = (double)in(args, ART_BATCHNORM2D_APPLY_SAVE_INVSTD)[c] *
+                   value(in(args, ART_BATCHNORM2D_APPLY_GAMMA), c, 1.0);
+        double d = (double)x[i] - (double)in(args, ART_BATCHNORM2D_APPLY_SAVE_MEAN)[c];
+        double y = d * k + value(in(args, ART_BATCHNORM2D_APPLY_BETA), c, 0.0);
+        out[ART_BATCHNORM2D_APPLY_Y][i] =
+            rectified(y, args->attr[ART_BATCHNORM2D_APPLY_A_RECTIFIER].i);
+        tol[ART_BATCHNORM2D_APPLY_Y][i] = 1.01 * U * (4.0 * fabs(d * k) + fabs(y));
+    }
+}
+
 /* Sums over the rows of one channel and the error of the float ones. */
 typedef struct sums {
     double dy, dot, dy_tol, dot_tol;

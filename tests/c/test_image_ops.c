@@ -171,6 +171,20 @@ static void test_batchnorm_eval(const int *d, int parts) {
     scene_verify(&s);
 }
 
+static void test_batchnorm_apply(const int *d, int parts, int rectifier) {
+    scene s = NEW(BATCHNORM2D_APPLY, batchnorm2d_apply);
+    image(&s, ART_BATCHNORM2D_APPLY_X, d, -2, 13);
+    image(&s, ART_BATCHNORM2D_APPLY_Y, d, 0, 1);
+    channels(&s, ART_BATCHNORM2D_APPLY_SAVE_MEAN, d[3], -1, 1);
+    channels(&s, ART_BATCHNORM2D_APPLY_SAVE_INVSTD, d[3], 0.01, 2);
+    if (parts & AFFINE) {
+        channels(&s, ART_BATCHNORM2D_APPLY_GAMMA, d[3], -2, 2);
+        channels(&s, ART_BATCHNORM2D_APPLY_BETA, d[3], -1, 1);
+    }
+    s.attr[ART_BATCHNORM2D_APPLY_A_RECTIFIER].i = rectifier;
+    scene_verify(&s);
+}
+
 static void test_batchnorm_grad(const int *d, int parts) {
     scene s = NEW(BATCHNORM2D_GRAD, batchnorm2d_grad);
     image(&s, ART_BATCHNORM2D_GRAD_X, d, -2, 3);
@@ -220,6 +234,10 @@ static void test_batchnorm(const int *d) {
     test_batchnorm_fwd(d, RUNNING, 2, 2); /* no variance at all */
     test_batchnorm_eval(d, AFFINE);
     test_batchnorm_eval(d, 0);
+    for (int rectifier = 0; rectifier < 3; rectifier++) {
+        test_batchnorm_apply(d, AFFINE, rectifier);
+        test_batchnorm_apply(d, 0, rectifier);
+    }
     test_batchnorm_grad(d, AFFINE | DX | DGAMMA | DBETA);
     test_batchnorm_grad(d, DX);
     test_batchnorm_grad(d, AFFINE | DGAMMA);

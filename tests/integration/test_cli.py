@@ -79,7 +79,20 @@ def test_plan_json(work: Path) -> None:
         assert key in told
     assert set(told["swap"]) == {"file_bytes", "in_bytes_per_step", "out_bytes_per_step"}
     assert set(told["recompute"]) == {"ops", "extra_flops_fraction"}
-    assert told["predicted"]["step_seconds"] is None
+    assert told["predicted"]["step_seconds"] > 0.0
+    assert told["predicted"]["basis"] == "assumed"
+
+
+def test_plan_without_recompute(work: Path) -> None:
+    args = ["plan", "zoo:resnet18", "-o", "r.plan", "--batch", 2, "--threads", 1, "--json"]
+    (less,) = json_lines(armtrain(*args, cwd=work))
+    (more,) = json_lines(armtrain(*args, "--no-free-recompute", cwd=work))
+    assert less["recompute"]["ops"] > 0 == more["recompute"]["ops"]
+    assert 0.0 < less["recompute"]["extra_flops_fraction"] < 0.01
+    assert less["arena_bytes"] < more["arena_bytes"]
+    assert less["predicted"]["step_seconds"] > more["predicted"]["step_seconds"]
+    (told,) = json_lines(armtrain("inspect", "r.plan", "--json", cwd=work))
+    assert told["predicted"] == more["predicted"]
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,84 @@ def test_planned_threads_do_not_change_a_bit(reference_digest: str, tmp_path: Pa
     assert train_python(path, tmp_path / "w.safetensors") == reference_digest
 
 
+class Deep(nn.Module):
+    """Residual blocks with dropout, whose sums and normed values need not be kept."""
+
+    def __init__(self) -> None:
+        """Make the layers."""
+        super().__init__()
+        self.stem = nn.Conv2d(3, 8, 3, padding=1)
+        self.convs = nn.ModuleList(nn.Conv2d(8, 8, 3, padding=1) for _ in range(5))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(5))
+        self.drop, self.relu = nn.Dropout(0.25), nn.ReLU()
+        self.fc = nn.Linear(8 * 12 * 12, 10)
+
+    def forward(self, x: nn.Tensor) -> nn.Tensor:
+        """Return logits."""
+        x = self.stem(x)
+        for conv, norm in zip(self.convs, self.norms, strict=True):
+            x = self.drop(self.relu(norm(conv(x)) + x))
+        return self.fc(x.flatten(1))
+
+
+@pytest.fixture(scope="module")
+def deep_plans(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Return the plan of a deep net that makes values again, and one that keeps them."""
+    paths, plans = [], []
+    for free_recompute in (True, False):
+        plan = at.plan(
+            Deep(),
+            input_shape=(3, 12, 12),
+            batch_size=16,
+            loss=nn.CrossEntropyLoss(),
+            optimizer=optim.SGD(lr=0.05, momentum=0.9),
+            threads=1,
+            free_recompute=free_recompute,
+        )
+        paths.append(tmp_path_factory.mktemp("plan") / "deep.plan")
+        plan.save(paths[-1])
+        plans.append(plan)
+    assert plans[1].recompute["ops"] == 0 < plans[0].recompute["ops"]
+    assert plans[1].arena_bytes > plans[0].arena_bytes
+    return paths
+
+
+@pytest.fixture(scope="module")
+def deep_digest(deep_plans: list[Path], tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the weights' digest of a run that keeps all values."""
+    return train_python(deep_plans[1], tmp_path_factory.mktemp("deep") / "w.safetensors")
+
+
+def test_recompute_does_not_change_a_bit(
+    deep_plans: list[Path], deep_digest: str, tmp_path: Path
+) -> None:
+    """Values made again or kept: the same weights from both front ends."""
+    out = tmp_path / "w.safetensors"
+    assert train_python(deep_plans[0], out) == deep_digest
+    for plan in deep_plans:
+        run_ok([str(RUN), str(plan), "--data", DATA, "--epochs", "2", "--save", str(out)])
+        assert digest(out) == deep_digest
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)], ids=["again_then_kept", "kept_then_again"])
+def test_resuming_with_and_without_recompute(
+    deep_plans: list[Path], deep_digest: str, tmp_path: Path, order: tuple[int, int]
+) -> None:
+    """Killed under one plan and ended under the other: the bits of an uninterrupted run."""
+    first, second = (deep_plans[i] for i in order)
+    out, moments = tmp_path / "w.safetensors", random.Random(order[0])
+    options = ["--data", DATA, "--epochs", "2", "--save", str(out), "--resume"]
+    options += ["--checkpoint", str(tmp_path / "run"), "--checkpoint-every", "3"]
+    for plan in (first, second, first, second):
+        with subprocess.Popen(
+            [str(RUN), str(plan), *options], stdout=subprocess.DEVNULL
+        ) as process:
+            time.sleep(moments.uniform(0.01, 0.1))
+            process.send_signal(signal.SIGKILL)
+    run_ok([str(RUN), str(second), *options])
+    assert digest(out) == deep_digest
+
+
 def test_python_equals_armtrain_run(plan_file: Path, reference_digest: str, tmp_path: Path) -> None:
     """The static binary writes the same weights and the same losses."""
     out, log_c, log_py = tmp_path / "w.safetensors", tmp_path / "c.jsonl", tmp_path / "py.jsonl"

@@ -76,6 +76,19 @@ class Views(nn.Module):
         return self.last(cat([part.flatten(1) for part in parts], 1))
 
 
+def normed_and_rectified() -> nn.Module:
+    """Return a network whose normed values are cheaper to make again than to keep."""
+
+    def conv(inputs: int) -> nn.Module:
+        return nn.Conv2d(inputs, 4, 3, padding=1, bias=False)
+
+    return nn.Sequential(
+        *(nn.Conv2d(2, 6, 1, bias=False), Part(), nn.BatchNorm2d(4), nn.ReLU(), conv(4)),
+        *(nn.BatchNorm2d(4), nn.ReLU6(), conv(4), nn.BatchNorm2d(4), nn.ReLU(), conv(4)),
+        *(nn.Flatten(), nn.Linear(4 * 42, CLASSES)),
+    )
+
+
 IMAGES = {
     "conv_same": image(252, lambda: [nn.Conv2d(4, 6, 3, padding="same")]),
     "conv_same_even": image(
@@ -127,6 +140,7 @@ IMAGES = {
     "bilinear_aligned": image(
         4 * 45, lambda: [nn.Upsample((9, 5), mode="bilinear", align_corners=True)]
     ),
+    "batchnorm_again": Case(normed_and_rectified, (2, 6, 7), frozen=("5.weight", "5.bias")),
     "shared_on_images": Case(Shared, (2, 2, 3)),
     "views_of_images": Case(Views, (2, 6, 7)),
     "linear1d": sequence(40, lambda: [nn.Upsample(10, mode="linear")]),

@@ -88,6 +88,13 @@ def _batchnorm_eval(call: Call, exact: Outputs) -> Outputs:
     return {"y": 8 * U * wide + 2 * U * np.abs(call.get("beta", 0.0))}
 
 
+def _batchnorm_apply(call: Call, exact: Outputs) -> Outputs:
+    """Allow the folded form; a rectifier never widens a difference."""
+    wide = (np.abs(call["x"]) + np.abs(call["save_mean"])) * call["save_invstd"]
+    wide = wide * np.abs(call.get("gamma", 1.0))
+    return {"y": 8 * U * wide + 2 * U * np.abs(call.get("beta", 0.0))}
+
+
 def _batchnorm_eval_grad(call: Call, exact: Outputs) -> Outputs:
     """Sums over the batch of exact statistics."""
     dy = call["dy"]
@@ -152,6 +159,7 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.UPSAMPLE_BILINEAR2D_GRAD: _products(_resample_terms("dy", "dx")),
     OpCode.BATCHNORM2D_FWD: _batchnorm_fwd,
     OpCode.BATCHNORM2D_EVAL: _batchnorm_eval,
+    OpCode.BATCHNORM2D_APPLY: _batchnorm_apply,
     OpCode.BATCHNORM2D_GRAD: _batchnorm_grad,
     OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
     OpCode.RELU_FWD: roundings(0),

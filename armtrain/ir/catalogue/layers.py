@@ -53,6 +53,13 @@ ROWS: tuple[Row, ...] = (
         "dx=dy",
         "gradient with frozen statistics; x only for dgamma",
     ),
+    (
+        OpCode.BATCHNORM2D_APPLY,
+        "x:R gamma:R? beta:R? save_mean:R save_invstd:R y:W",
+        "rectifier:rectifier",
+        "y=x",
+        "batchnorm2d_fwd's y once more, from what it saved; rectifier 1: then relu, 2: then relu6",
+    ),
     (OpCode.RELU_FWD, "x:R y:W", "", "y=x", "y = max(x, 0), NaN stays NaN"),
     (OpCode.RELU_GRAD, "y:R dy:R dx:W", "", "dx=dy dx=y", "dx = y > 0 ? dy : 0"),
     (OpCode.TANH_FWD, "x:R y:W", "", "y=x", "y = tanh(x)"),

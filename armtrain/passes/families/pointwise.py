@@ -11,7 +11,7 @@ from armtrain.passes.autodiff import Backward, BackwardRule
 from armtrain.passes.emit import stream_of_name
 from armtrain.passes.forward import Forward, ForwardRule
 
-__all__ = ["BACKWARD", "FORWARD"]
+__all__ = ["BACKWARD", "FORWARD", "rectifier_gradient"]
 
 
 def _pointwise(op: OpCode) -> ForwardRule:
@@ -24,11 +24,29 @@ def _pointwise(op: OpCode) -> ForwardRule:
     return rule
 
 
+def rectifier_gradient(node: Node) -> OpCode | None:
+    """Return the operation of a gradient that is dy where the value is inside bounds, else 0."""
+    if node.kind == NodeKind.RELU:
+        return OpCode.RELU_GRAD
+    attrs = node.attrs
+    relu6 = isinstance(attrs, ActivationAttrs) and attrs.function.name == "RELU6"
+    return OpCode.RELU6_GRAD if relu6 else None
+
+
+def _maxima_alone(back: Backward, node: Node) -> bool:
+    """Whether only maxima are taken of a rectifier's value, whose gradient has passed it then."""
+    user = back.sole_user(node)
+    pooled = user is not None and user.kind == NodeKind.MAXPOOL2D
+    return pooled and rectifier_gradient(node) is not None
+
+
 def _from_value(op: OpCode) -> BackwardRule:
     """Return the rule of an activation whose derivative follows from its value."""
 
     def rule(back: Backward, node: Node, attrs: Any) -> None:
-        back.one_step(node, op, y=back.fwd.value(node.id))
+        if _maxima_alone(back, node):
+            return back.contribute(node, back.passed(node))
+        return back.one_step(node, op, y=back.fwd.value(node.id))
 
     return rule
 
@@ -43,8 +61,10 @@ def _activation_gradient(back: Backward, node: Node, attrs: ActivationAttrs) -> 
     """Keep the input or the value, whichever the catalogue says the gradient reads."""
     op = OpCode[f"{attrs.function.name}_GRAD"]
     reads_y = "y" in spec_of(op).operand_index
+    if _maxima_alone(back, node):
+        return back.contribute(node, back.passed(node))
     kept = {"y": back.fwd.value(node.id)} if reads_y else {"x": back.fwd.source(node)}
-    back.one_step(node, op, attrs=dict(attrs.numbers), **kept)
+    return back.one_step(node, op, attrs=dict(attrs.numbers), **kept)
 
 
 def _dropout_attrs(node: Node, attrs: DropoutAttrs) -> dict[str, int | float]:

@@ -7,9 +7,10 @@ from typing import Any
 from armtrain.dtypes import DType
 from armtrain.ir.graph import AvgPool2dAttrs, MaxPool2dAttrs, Node, NodeKind, Resample2dAttrs
 from armtrain.ir.ops import OpCode
-from armtrain.ir.program import Role, Step
+from armtrain.ir.program import Role, Step, TensorId
 from armtrain.ir.shapes import as_images, pool_over
 from armtrain.passes.autodiff import Backward, BackwardRule
+from armtrain.passes.families.pointwise import rectifier_gradient
 from armtrain.passes.forward import Forward, ForwardRule
 
 __all__ = ["BACKWARD", "FORWARD"]
@@ -61,10 +62,28 @@ def _resample(fwd: Forward, node: Node, attrs: Resample2dAttrs) -> list[Step]:
     return [fwd.emitter.step(op, fwd.place(node), dict(attrs.numbers), x=x, y=fwd.result(node))]
 
 
+def _rectified(back: Backward, node: Node) -> TensorId | None:
+    """Return the gradient of a maximum of rectified values as it passes the rectifier.
+
+    A maximum is 0, or at a bound, exactly where the value is that it was taken from; so the
+    rectifier's gradient, which is dy or 0, may be taken before dy goes to its place. Then the
+    backward pass needs the rectifier's value no more, which is larger than the maxima.
+    """
+    fwd, source = back.fwd, back.fwd.graph.nodes[node.inputs[0]]
+    op = rectifier_gradient(source)
+    if op is None or back.sole_user(source) is not node:
+        return None
+    dx = back.derivative(f"{fwd.name(node.id)}.grad.rectified", *fwd.layout(node.id))
+    y, dy, place = fwd.value(node.id), back.gradient(node), back.place(source, "CD")
+    back.group.derivative.append(fwd.emitter.step(op, place, y=y, dy=dy, dx=dx))
+    return dx
+
+
 def _maxpool_gradient(back: Backward, node: Node, attrs: Any) -> None:
     """Scatter to the places of the maxima."""
     (idx,) = back.fwd.saved[node.id]
-    back.one_step(node, OpCode.MAXPOOL2D_GRAD, attrs=_pool_attrs(back.fwd, node), idx=idx)
+    values, dy = _pool_attrs(back.fwd, node), _rectified(back, node)
+    back.one_step(node, OpCode.MAXPOOL2D_GRAD, attrs=values, dy=dy, idx=idx)
 
 
 def _avgpool_gradient(back: Backward, node: Node, attrs: Any) -> None:

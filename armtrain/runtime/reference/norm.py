@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from armtrain.errors import ShapeError
+from armtrain.ir.arithmetic import Rectifier
 from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
 
 __all__ = [
+    "batchnorm2d_apply",
     "batchnorm2d_eval",
     "batchnorm2d_eval_grad",
     "batchnorm2d_fwd",
@@ -45,6 +49,20 @@ def batchnorm2d_eval(call: Call) -> Outputs:
     """Normalise by the running statistics."""
     normal = (call["x"] - call["mean"]) * _frozen_invstd(call)
     return {"y": normal * call.get("gamma", 1.0) + call.get("beta", 0.0)}
+
+
+_RECTIFIERS: dict[Rectifier, Callable[[Array], Array]] = {
+    Rectifier.NONE: lambda y: y,
+    Rectifier.RELU: lambda y: np.maximum(y, 0.0),
+    Rectifier.RELU6: lambda y: np.clip(y, 0.0, 6.0),
+}
+
+
+def batchnorm2d_apply(call: Call) -> Outputs:
+    """Normalise by statistics that the forward step saved, and rectify."""
+    normal = (call["x"] - call["save_mean"]) * call["save_invstd"]
+    y = normal * call.get("gamma", 1.0) + call.get("beta", 0.0)
+    return {"y": _RECTIFIERS[Rectifier(call.integer("rectifier"))](y)}
 
 
 def batchnorm2d_grad(call: Call) -> Outputs:

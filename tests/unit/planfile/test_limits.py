@@ -80,6 +80,9 @@ def attr_places(made: Plan) -> list[tuple[int, OpCode, AttrSpec]]:
     return places
 
 
+_IMAGES = ("conv_transpose", "nearest_scale", "bilinear_smaller")
+
+
 def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engine() -> None:
     engine = pytest.importorskip("armtrain._engine", reason="the engine is not built")
     seen = set()
@@ -99,7 +102,7 @@ def test_every_attribute_outside_its_range_is_found_by_the_checker_and_the_engin
         make_plan(SAMPLE_NORMS["layernorm"]),
         *(make_plan(case) for name, case in EMBEDDINGS.items() if "rows" in name),
         make_plan(EMBEDDINGS["embedding"]),
-        *(make_plan(IMAGES[n]) for n in ("conv_transpose", "nearest_scale", "bilinear_smaller")),
+        *(make_plan(IMAGES[n]) for n in (*_IMAGES, "batchnorm_again")),
         *(make_plan(case) for case in (ATTENTION["attention"], PLACES["places_weighted"])),
         *(make_plan(case) for case in BLOCKS.values()),
         *(a_plan(optimizer=other, clip_norm=None, clip_value=1.0) for other in others),

@@ -49,7 +49,7 @@ def test_json_has_the_contracted_keys() -> None:
     assert figures["budget_bytes"] == 10**8
     assert figures["swap"] == {"file_bytes": 0, "in_bytes_per_step": 0, "out_bytes_per_step": 0}
     assert figures["recompute"] == {"ops": 0, "extra_flops_fraction": 0.0}
-    assert figures["predicted"] == {"step_seconds": None, "board": "generic"}
+    assert figures["predicted"] == {"step_seconds": None, "board": "generic", "basis": None}
     assert plan_of(mlp_classifier()).to_json_dict()["budget_bytes"] is None
 
 

@@ -1,0 +1,175 @@
+"""Free recompute: which forward values are not kept for the backward pass.
+
+Dropped are values that cheap steps make again from what is kept anyway, as long as that lowers the
+peak and the predicted time of a step grows by little. The search counts its trials, so that the
+same network gets the same plan on every host:
+
+1. drop the values that a few steps make from what is kept, for several meanings of few: a block's
+   sum is made from the sum before it, and so on. Hold the copies on the way for their own readers,
+   or let them go. The lowest peak within the time is the start;
+2. keep again, by groups and then one by one, what raises neither the peak nor the number of steps
+   that are nearly as full, which would make a placement harder to find;
+3. if the predicted time is still too long, keep the smallest until it is not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from armtrain.dtypes import align_up
+from armtrain.ir.cost import Rates, seconds_of, total_seconds, work_of
+from armtrain.ir.program import PERSISTENT_ROLES, Role, Step, StorageId, TensorId
+from armtrain.passes.again import Forwards, rewrite
+from armtrain.passes.emit import Emitter
+from armtrain.passes.inplace import share_storages
+
+__all__ = ["free_recompute", "live_bytes"]
+
+_EXTRA_TIME = 0.05
+_EXTRA_TIME_BY_BYTES = 0.12
+_MOSTLY = 0.5
+"""Most predicted extra time, as a part of a step; more where most of its time moves bytes."""
+_DEPTHS = (1, 2, 4, 8, 16, 1 << 30)
+"""Most steps in a row that make a value again, tried one after the other."""
+_FULL = 0.99
+"""Part of the peak from which on a step counts as full."""
+_TRIED_STEPS = 150_000
+"""Steps that all trials together may look at: about two seconds of Python."""
+
+
+def live_bytes(emitter: Emitter, steps: Sequence[Step]) -> list[int]:
+    """Return the bytes that one phase's steps have live beside what persists, step by step.
+
+    Parameters
+    ----------
+    emitter : Emitter
+    steps : sequence of Step
+        Of one phase, in execution order.
+    """
+    tensors = emitter.tensors
+    storages = share_storages(tensors, emitter.roots, steps)
+    ranges: dict[StorageId, list[int]] = {}
+    for index, step in enumerate(steps):
+        for operand in step.operands:
+            if operand is None or tensors[operand].role in PERSISTENT_ROLES:
+                continue
+            t = tensors[operand]
+            first = 0 if t.role in (Role.INPUT, Role.TARGET) else index
+            last = len(steps) if t.role in (Role.METRIC, Role.OUTPUT) else index + 1
+            held = ranges.setdefault(storages[operand], [first, last, 0])
+            held[1] = max(held[1], last)
+            held[2] = max(held[2], align_up(max(1, t.nbytes)))
+    change = [0] * (len(steps) + 1)
+    for first, last, size in ranges.values():
+        change[first] += size
+        change[last] -= size
+    return list(accumulate(change))
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What dropping some values gives.
+
+    Attributes
+    ----------
+    dropped, fleeting : frozenset of TensorId
+    peak : int
+        Bytes at the fullest step.
+    full : int
+        Steps that have nearly as many: the fewer, the easier to place.
+    seconds : float
+        What it costs.
+    """
+
+    dropped: frozenset[TensorId]
+    fleeting: frozenset[TensorId]
+    peak: int
+    full: int
+    seconds: float
+
+
+class _Search:
+    """Looks for the values to drop; `floor` is a peak that nothing can lower."""
+
+    def __init__(self, emitter: Emitter, values: Forwards, rates: Rates, floor: int) -> None:
+        self.emitter, self.values, self.rates, self.floor = emitter, values, rates, floor
+        self.left = _TRIED_STEPS // max(1, len(values.steps))
+
+    def trial(self, dropped: frozenset[TensorId], fleeting: frozenset[TensorId]) -> _Trial:
+        """Try a set of values."""
+        self.left -= 1
+        emitter = self.emitter.fork()
+        steps, again = rewrite(emitter, self.values, dropped, fleeting)
+        extra = total_seconds(again, emitter.tensors, self.rates, emitter.threads)
+        live = live_bytes(emitter, steps)
+        peak = max(self.floor, *live)
+        full = sum(amount > _FULL * peak for amount in live)
+        return _Trial(dropped, fleeting, peak, full, extra)
+
+    def without(self, best: _Trial, name: str) -> _Trial:
+        """Take out of a set all that does not raise the peak, halving it where some do."""
+        chosen = getattr(best, name)
+        open_ = [[value for value in self.values.late if value in chosen]]
+        while open_ and self.left > 0:
+            part = open_.pop()
+            sets = {"dropped": best.dropped, "fleeting": best.fleeting}
+            tried = self.trial(**{**sets, name: sets[name] - set(part)})
+            if tried.peak <= best.peak and tried.full <= best.full:
+                best = tried
+            elif len(part) > 1:
+                half = len(part) // 2
+                open_ += [part[half:], part[:half]]
+        return best
+
+    def best(self, limit: float) -> _Trial:
+        """Return the best set found that costs at most `limit` seconds."""
+        none = frozenset[TensorId]()
+        starts = dict.fromkeys(frozenset(self.values.shallow(depth)) for depth in _DEPTHS)
+        trials = [self.trial(dropped, f) for dropped in starts for f in (none, dropped)]
+        best = min(trials, key=lambda t: (t.seconds > limit, t.peak, t.full, t.seconds))
+        best = self.without(self.without(best, "fleeting"), "dropped")
+        while best.seconds > limit and best.dropped:
+            ordered = sorted(best.dropped, key=lambda v: (self.emitter.tensors[v].nbytes, v))
+            count = max(1, round(len(ordered) * (1.0 - limit / best.seconds)))
+            best = self.trial(best.dropped - set(ordered[:count]), none)
+        return best
+
+
+def _limit(emitter: Emitter, steps: Sequence[Step], rates: Rates) -> float:
+    """Return the most extra seconds of a training step."""
+    total = by_bytes = 0.0
+    for step in steps:
+        work = work_of(step, emitter.tensors)
+        seconds = seconds_of(work, rates, emitter.threads)
+        total += seconds
+        by_bytes += seconds if work.product < 1.0 else 0.0
+    return total * (_EXTRA_TIME_BY_BYTES if by_bytes > _MOSTLY * total else _EXTRA_TIME)
+
+
+def free_recompute(
+    emitter: Emitter, steps: Sequence[Step], rates: Rates, floor: int
+) -> tuple[Step, ...]:
+    """Return the training steps with values made again where that lowers the peak.
+
+    Parameters
+    ----------
+    emitter : Emitter
+        Gets the copies.
+    steps : sequence of Step
+        The TRAIN phase in execution order.
+    rates : Rates
+        Of the board.
+    floor : int
+        Peak of the other phases in bytes: below it nothing is gained.
+    """
+    values = Forwards.of(steps, emitter)
+    search = _Search(emitter, values, rates, floor)
+    base = search.trial(frozenset(), frozenset())
+    if not values.late or base.peak <= floor:
+        return tuple(steps)
+    best = search.best(_limit(emitter, steps, rates))
+    if best.peak >= base.peak:
+        return tuple(steps)
+    return tuple(rewrite(emitter, values, best.dropped, best.fleeting)[0])
