@@ -4,7 +4,8 @@ Forward in topological order, then the loss, then layer by layer, last to first:
 parameters (CG), derivative of the input (CD), update (AG). So a parameter's gradient dies as soon
 as it is applied, and the derivative still reads the weights of the forward pass. Clipping by the
 global norm needs every gradient before the first update: then all updates come after the whole
-backward pass. (Order of NNTrainer, arXiv 2206.04688, section 4.1.)
+backward pass. A large weight's gradient may be part of its update, after the derivative
+(`blocks.py`). (Order of NNTrainer, arXiv 2206.04688, section 4.1.)
 """
 
 from __future__ import annotations

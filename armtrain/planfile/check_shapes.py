@@ -10,8 +10,8 @@ from math import floor, prod
 
 from armtrain.dtypes import DType
 from armtrain.ir.ops import OpCode
-from armtrain.limits import MAX_MERGED_TERMS, MAX_WINDOW
 from armtrain.planfile.check_operands import IMPOSSIBLE, Needs, Operands, Rule
+from armtrain.planfile.check_product_shapes import PRODUCT_RULES, window
 from armtrain.planfile.check_tensor_shapes import TENSOR_RULES
 
 __all__ = [
@@ -22,75 +22,6 @@ __all__ = [
     "needed_dtype",
     "needed_rank",
 ]
-
-
-def _linear(x: str, y: str, w: str) -> Rule:
-    """Return the rule of y[..., O] = x[..., I] w[I, O]."""
-
-    def rule(o: Operands) -> Needs:
-        (*rows, inputs), (*_, outputs) = o.dims[x], o.dims[y]
-        if not rows:
-            return {x: IMPOSSIBLE}
-        return {y: (*rows, outputs), w: (inputs, outputs), "b": (outputs,), "db": (outputs,)}
-
-    return rule
-
-
-def _window(size: int, kernel: int, o: Operands, axis: str) -> int:
-    """Return the output positions of a sliding window along one axis."""
-    dilation = o.integer(f"dil_{axis}") if f"dil_{axis}" in o.attrs else 1
-    ends = 2 * o.integer(f"pad_{axis}") + o.integer(f"over_{axis}")
-    return (size + ends - dilation * (kernel - 1) - 1) // o.integer(f"stride_{axis}") + 1
-
-
-def _conv(x: str, y: str, w: str) -> Rule:
-    """Return the rule of a convolution from x[N,H,W,C] and the weight to y."""
-
-    def rule(o: Operands) -> Needs:
-        (n, height, width, channels), (_, _, _, outputs) = o.dims[x], o.dims[y]
-        needs: Needs = {"b": (outputs,), "db": (outputs,)}
-        if w not in o.dims:  # a bias gradient alone
-            return needs
-        groups, (_, kernel_h, kernel_w, _, _) = o.integer("groups"), o.dims[w]
-        needs[y] = (n, _window(height, kernel_h, o, "h"), _window(width, kernel_w, o, "w"), outputs)
-        needs[w] = (groups, kernel_h, kernel_w, channels // groups, outputs // groups)
-        split = channels % groups == 0 == outputs % groups
-        return needs if split and max(kernel_h, kernel_w) <= MAX_WINDOW else {w: IMPOSSIBLE}
-
-    return rule
-
-
-def _conv_transpose(x: str, y: str, w: str) -> Rule:
-    """Return the rule of a convolution from y to x, whose bias is that of y."""
-    convolution = _conv(y, x, w)
-
-    def rule(o: Operands) -> Needs:
-        outputs = o.dims[y][-1]
-        return {**convolution(o), "b": (outputs,), "db": (outputs,)}
-
-    return rule
-
-
-def _blocks(*states: str) -> Rule:
-    """Return the rule of an update that makes the gradient of its weight, g rows at a time.
-
-    Depthwise weights and kernel rows that are one long tap have no rows that are sums of their own.
-    """
-    of_matrix, of_images = _linear("x", "dy", "w"), _conv("x", "dy", "w")
-
-    def rule(o: Operands) -> Needs:
-        *leading, columns = w = o.dims["w"]
-        needs = (of_matrix if len(w) == 2 else of_images)(o)
-        if len(w) == 5:
-            groups, _, kernel_w, inputs, outputs = w
-            merges = groups == 1 and kernel_w > 1 and o.integer("dil_w") == 1
-            merged = merges and kernel_w * inputs <= MAX_MERGED_TERMS
-            if merged or (groups > 1 and inputs == outputs == 1):
-                return {"w": IMPOSSIBLE}
-        rows = min(o.dims["g"][0], prod(leading))
-        return {**needs, **dict.fromkeys(states, o.count("w")), "g": (rows, columns)}
-
-    return rule
 
 
 def _resample(x: str, y: str) -> Rule:
@@ -118,7 +49,7 @@ def _pool(x: str, y: str) -> Rule:
     def rule(o: Operands) -> Needs:
         n, height, width, channels = o.dims[x]
         kernel_h, kernel_w = o.integer("kernel_h"), o.integer("kernel_w")
-        places = _window(height, kernel_h, o, "h"), _window(width, kernel_w, o, "w")
+        places = window(height, kernel_h, o, "h"), window(width, kernel_w, o, "w")
         if _starts_outside(height, places[0], o, "h") or _starts_outside(width, places[1], o, "w"):
             return {y: IMPOSSIBLE}
         return dict.fromkeys((y, "idx"), (n, *places, channels))
@@ -215,15 +146,7 @@ def _slots(o: Operands) -> Needs:
 
 _RULES: dict[OpCode, Rule] = {
     **TENSOR_RULES,
-    OpCode.LINEAR_FWD: _linear("x", "y", "w"),
-    OpCode.LINEAR_GRAD_W: _linear("x", "dy", "dw"),
-    OpCode.LINEAR_GRAD_X: _linear("dx", "dy", "w"),
-    OpCode.CONV2D_FWD: _conv("x", "y", "w"),
-    OpCode.CONV2D_GRAD_W: _conv("x", "dy", "dw"),
-    OpCode.CONV2D_GRAD_X: _conv("dx", "dy", "w"),
-    OpCode.CONV_TRANSPOSE2D_FWD: _conv_transpose("x", "y", "w"),
-    OpCode.CONV_TRANSPOSE2D_GRAD_W: _conv_transpose("x", "dy", "dw"),
-    OpCode.CONV_TRANSPOSE2D_GRAD_X: _conv_transpose("dx", "dy", "w"),
+    **PRODUCT_RULES,
     OpCode.ADAPTIVE_AVGPOOL2D_FWD: _resample("x", "y"),
     OpCode.ADAPTIVE_AVGPOOL2D_GRAD: _resample("dx", "dy"),
     OpCode.UPSAMPLE_NEAREST2D_FWD: _resample("x", "y"),
@@ -266,11 +189,6 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.ADAMW_STEP: _alike("w", "g", "m", "v"),
     OpCode.RMSPROP_STEP: _alike("w", "g", "square_avg", "grad_avg", "momentum"),
     OpCode.ADAGRAD_STEP: _alike("w", "g", "sum"),
-    OpCode.BLOCKS_SGD_STEP: _blocks("momentum"),
-    OpCode.BLOCKS_ADAM_STEP: _blocks("m", "v"),
-    OpCode.BLOCKS_ADAMW_STEP: _blocks("m", "v"),
-    OpCode.BLOCKS_RMSPROP_STEP: _blocks("square_avg", "grad_avg", "momentum"),
-    OpCode.BLOCKS_ADAGRAD_STEP: _blocks("sum"),
     OpCode.HUBER_GRAD: _elements,
     OpCode.HUBER_EVAL: _elements,
     OpCode.KL_DIV_GRAD: _elements,

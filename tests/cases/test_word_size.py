@@ -63,11 +63,11 @@ def test_arch_08_floats_at_any_multiple_of_four() -> None:
 def test_arch_09_a_tensor_of_two_to_the_32_elements_has_its_true_size() -> None:
     plan = plan_of(nn.Linear(65536, 65536, bias=False), 65536, 1)
     assert plan.weights_bytes == 17_179_869_184
-    assert plan.arena_bytes > 17_179_869_184
+    assert 0 < plan.arena_bytes - 17_179_869_184 < 2**23  # its gradient is made block by block
 
 
 @pytest.mark.skipif(BITS > 32, reason="a process of this machine can address any such arena")
-@pytest.mark.parametrize("features", [16384, 23000, 65536])
+@pytest.mark.parametrize("features", [23200, 32800, 65536])
 def test_arch_09_what_cannot_be_addressed_is_refused(features: int) -> None:
     plan = plan_of(nn.Linear(features, features, bias=False), features, 1)
     said = f"{plan.arena_bytes} bytes, a 32-bit process can have at most {2**31 - 1}"
