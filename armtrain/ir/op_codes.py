@@ -117,6 +117,8 @@ class OpCode(IntEnum):
     EMBEDDING_SGD_STEP = 104
     EMBEDDING_ADAGRAD_STEP = 105
     BATCHNORM2D_APPLY = 106
+    RECTIFIER_BITS = 107
+    RECTIFIER_BITS_GRAD = 108
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]
