@@ -122,6 +122,8 @@ class OpCode(IntEnum):
     BLOCKS_ADAMW_STEP = 109
     BLOCKS_RMSPROP_STEP = 110
     BLOCKS_ADAGRAD_STEP = 111
+    RECTIFIER_BITS = 112
+    RECTIFIER_BITS_GRAD = 113
 
 
 Row: TypeAlias = tuple[OpCode, str, str, str, str]

@@ -8,16 +8,18 @@ saved, dropout from the same counter; so a copy has the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from typing import Any
 
+from armtrain.dtypes import DType
 from armtrain.ir.arithmetic import Rectifier
 from armtrain.ir.ops import Access, OpCode, spec_of
 from armtrain.ir.program import Phase, Role, Step, TensorId
 from armtrain.passes.emit import Emitter, Place
 
-__all__ = ["AGAIN", "Forwards", "rewrite"]
+__all__ = ["AGAIN", "Choice", "Forwards", "rewrite"]
 
 _SAME = (
     *(OpCode.BATCHNORM2D_EVAL, OpCode.LAYERNORM_FWD, OpCode.RELU_FWD, OpCode.TANH_FWD),
@@ -32,6 +34,9 @@ _SAME = (
 AGAIN = {**{op: op for op in _SAME}, OpCode.BATCHNORM2D_FWD: OpCode.BATCHNORM2D_APPLY}
 """Forward operation -> the one that makes its y once more."""
 
+_MASKABLE = (OpCode.RELU_GRAD, OpCode.RELU6_GRAD)
+"""Gradients that are dy or 0."""
+_BITS_OF_BYTE = 8
 _RECTIFIERS = {OpCode.RELU_FWD: Rectifier.RELU, OpCode.RELU6_FWD: Rectifier.RELU6}
 
 
@@ -61,6 +66,8 @@ class Forwards:
         Reads of every value in the forward pass.
     sources : dict of TensorId to tuple of TensorId
         Values of `made` that the step of each reads.
+    maskable : tuple of TensorId
+        Those of `late` of which the backward pass reads the rectifier's bits alone.
     """
 
     steps: tuple[Step, ...]
@@ -69,6 +76,7 @@ class Forwards:
     late: tuple[TensorId, ...]
     uses: dict[TensorId, int]
     sources: dict[TensorId, tuple[TensorId, ...]]
+    maskable: tuple[TensorId, ...]
 
     @staticmethod
     def of(steps: Sequence[Step], emitter: Emitter) -> Forwards:
@@ -90,7 +98,9 @@ class Forwards:
             value: tuple({emitter.roots[t] for t in _reads(steps[index])} & made.keys())
             for value, index in made.items()
         }
-        return Forwards(tuple(steps), loss, made, late, uses, sources)
+        whole = {emitter.roots[t] for s in steps[loss:] if s.op not in _MASKABLE for t in _reads(s)}
+        maskable = tuple(v for v in late if v not in whole and steps[made[v]].op in _RECTIFIERS)
+        return Forwards(tuple(steps), loss, made, late, uses, sources, maskable)
 
     def shallow(self, depth: int) -> list[TensorId]:
         """Return late values that at most `depth` steps in a row make, if the others are kept."""
@@ -102,22 +112,66 @@ class Forwards:
         return [value for value in self.late if steps[value]]
 
 
+@dataclass(frozen=True)
+class Choice:
+    """What is not kept.
+
+    Attributes
+    ----------
+    dropped : frozenset of TensorId
+        Of `Forwards.late`: made again.
+    fleeting : frozenset of TensorId
+        Of them, those of which a copy on the way to another value is not held for later readers.
+    masked : frozenset of TensorId
+        Of `Forwards.maskable`, and not dropped: a bit of each element is kept.
+    """
+
+    dropped: frozenset[TensorId] = frozenset()
+    fleeting: frozenset[TensorId] = frozenset()
+    masked: frozenset[TensorId] = frozenset()
+
+
 class _Rewriter:
     """Writes the backward pass with values made again just before their first reader."""
 
-    def __init__(
-        self,
-        emitter: Emitter,
-        values: Forwards,
-        dropped: Set[TensorId],
-        fleeting: Set[TensorId],
-    ) -> None:
-        self.emitter, self.values, self.fleeting = emitter, values, fleeting
-        late = set(values.late)
-        self.gone = {t for t in values.made if t in dropped or t not in late}
-        self.dropped = dropped
+    def __init__(self, emitter: Emitter, values: Forwards, choice: Choice) -> None:
+        self.emitter, self.values = emitter, values
+        self.dropped, self.fleeting = choice.dropped, choice.fleeting
+        kept = set(values.late) - choice.dropped - choice.masked
+        self.gone = values.made.keys() - kept
+        self.bits = {value: self._keep_bits(value) for value in sorted(choice.masked)}
         self.copies: dict[TensorId, TensorId] = {}
         self.again: list[Step] = []
+
+    def _keep_bits(self, value: TensorId) -> Step:
+        """Return the step that keeps the bits of a rectifier's value."""
+        step, like = self.values.steps[self.values.made[value]], self.emitter.tensors[value]
+        dims = like.dims[0], -(-prod(like.dims[1:]) // _BITS_OF_BYTE)
+        bits = self.emitter.tensor(
+            f"{like.name}.bits", Role.SAVED, dims, dtype=DType.U8, batched=True
+        )
+        attrs, place = {"rectifier": _RECTIFIERS[step.op]}, Place(Phase.TRAIN, step.layer, "F")
+        return self.emitter.step(OpCode.RECTIFIER_BITS, place, attrs, y=value, bits=bits)
+
+    def forward(self) -> Iterator[Step]:
+        """Yield the forward pass and the loss; bits are kept as soon as they are known."""
+        kept = {self.values.made[value]: step for value, step in self.bits.items()}
+        for index, step in enumerate(self.values.steps[: self.values.loss + 1]):
+            yield step
+            if index in kept:
+                yield kept[index]
+
+    def _by_bits(self, step: Step) -> Step:
+        """Return a rectifier's gradient by kept bits instead of the value."""
+        spec = spec_of(step.op)
+        value = step.operands[spec.operand_index["y"]]
+        kept = None if value is None else self.bits.get(self.emitter.roots[value])
+        if kept is None:
+            return step
+        slots = {name: step.operands[spec.operand_index[name]] for name in ("dy", "dx")}
+        slots["bits"] = kept.operands[spec_of(kept.op).operand_index["bits"]]
+        place = Place(step.phase, step.layer, step.kind)
+        return self.emitter.step(OpCode.RECTIFIER_BITS_GRAD, place, None, **slots)
 
     def _sources(self, value: TensorId) -> Iterator[TensorId]:
         """Yield the values that a step reads to make `value` again."""
@@ -185,6 +239,8 @@ class _Rewriter:
 
     def backward(self, step: Step) -> Iterator[Step]:
         """Yield what makes a step's dropped operands again, then the step on the copies."""
+        if self.bits and step.op in _MASKABLE:
+            step = self._by_bits(step)
         read = {self.emitter.roots[tensor] for tensor in _reads(step)} & self.dropped
         if not read:
             yield step
@@ -204,23 +260,18 @@ class _Rewriter:
             del self.copies[value]
 
 
-def rewrite(
-    emitter: Emitter, values: Forwards, dropped: Set[TensorId], fleeting: Set[TensorId]
-) -> tuple[list[Step], list[Step]]:
-    """Return the training steps that keep no dropped value, and those of them that are extra.
+def rewrite(emitter: Emitter, values: Forwards, choice: Choice) -> tuple[list[Step], list[Step]]:
+    """Return the training steps that keep less, and those of them that are extra.
 
     Parameters
     ----------
     emitter : Emitter
-        Gets the copies.
+        Gets the copies and the bits.
     values : Forwards
-    dropped : set of TensorId
-        Of `values.late`.
-    fleeting : set of TensorId
-        Of them, those of which a copy on the way to another value is not kept for later readers.
+    choice : Choice
     """
-    rewriter = _Rewriter(emitter, values, dropped, fleeting)
-    steps = list(values.steps[: values.loss + 1])
+    rewriter = _Rewriter(emitter, values, choice)
+    steps = list(rewriter.forward())
     for step in values.steps[values.loss + 1 :]:
         steps += rewriter.backward(step)
-    return steps, rewriter.again
+    return steps, [*rewriter.bits.values(), *rewriter.again]

@@ -6,22 +6,23 @@ same network gets the same plan on every host:
 
 1. drop the values that a few steps make from what is kept, for several meanings of few: a block's
    sum is made from the sum before it, and so on. Hold the copies on the way for their own readers,
-   or let them go. The lowest peak within the time is the start;
-2. keep again, by groups and then one by one, what raises neither the peak nor the number of steps
-   that are nearly as full, which would make a placement harder to find;
-3. if the predicted time is still too long, keep the smallest until it is not.
+   or let them go. Keep a bit of each element where only a rectifier's gradient reads a value and
+   that lowers the peak;
+2. where the predicted time is too long, keep the smallest until it is not;
+3. of the lowest peak, keep again, by groups and then one by one, what raises neither it nor the
+   number of steps that are nearly as full, which would make a placement harder to find.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from armtrain.dtypes import align_up
 from armtrain.ir.cost import Rates, seconds_of, total_seconds, work_of
-from armtrain.ir.program import PERSISTENT_ROLES, Role, Step, StorageId, TensorId
-from armtrain.passes.again import Forwards, rewrite
+from armtrain.ir.program import PERSISTENT_ROLES, Role, Step, StorageId
+from armtrain.passes.again import Choice, Forwards, rewrite
 from armtrain.passes.emit import Emitter
 from armtrain.passes.inplace import share_storages
 
@@ -31,7 +32,7 @@ _EXTRA_TIME = 0.05
 _EXTRA_TIME_BY_BYTES = 0.12
 _MOSTLY = 0.5
 """Most predicted extra time, as a part of a step; more where most of its time moves bytes."""
-_DEPTHS = (1, 2, 4, 8, 16, 1 << 30)
+_DEPTHS = (0, 1, 2, 4, 8, 16, 1 << 30)
 """Most steps in a row that make a value again, tried one after the other."""
 _FULL = 0.99
 """Part of the peak from which on a step counts as full."""
@@ -70,11 +71,11 @@ def live_bytes(emitter: Emitter, steps: Sequence[Step]) -> list[int]:
 
 @dataclass(frozen=True)
 class _Trial:
-    """What dropping some values gives.
+    """What a choice gives.
 
     Attributes
     ----------
-    dropped, fleeting : frozenset of TensorId
+    choice : Choice
     peak : int
         Bytes at the fullest step.
     full : int
@@ -83,39 +84,37 @@ class _Trial:
         What it costs.
     """
 
-    dropped: frozenset[TensorId]
-    fleeting: frozenset[TensorId]
+    choice: Choice
     peak: int
     full: int
     seconds: float
 
 
 class _Search:
-    """Looks for the values to drop; `floor` is a peak that nothing can lower."""
+    """Looks for the values not to keep; `floor` is a peak that nothing can lower."""
 
     def __init__(self, emitter: Emitter, values: Forwards, rates: Rates, floor: int) -> None:
         self.emitter, self.values, self.rates, self.floor = emitter, values, rates, floor
         self.left = _TRIED_STEPS // max(1, len(values.steps))
 
-    def trial(self, dropped: frozenset[TensorId], fleeting: frozenset[TensorId]) -> _Trial:
-        """Try a set of values."""
+    def trial(self, choice: Choice) -> _Trial:
+        """Try a choice."""
         self.left -= 1
         emitter = self.emitter.fork()
-        steps, again = rewrite(emitter, self.values, dropped, fleeting)
-        extra = total_seconds(again, emitter.tensors, self.rates, emitter.threads)
+        steps, extra = rewrite(emitter, self.values, choice)
+        seconds = total_seconds(extra, emitter.tensors, self.rates, emitter.threads)
         live = live_bytes(emitter, steps)
         peak = max(self.floor, *live)
         full = sum(amount > _FULL * peak for amount in live)
-        return _Trial(dropped, fleeting, peak, full, extra)
+        return _Trial(choice, peak, full, seconds)
 
     def without(self, best: _Trial, name: str) -> _Trial:
         """Take out of a set all that does not raise the peak, halving it where some do."""
-        chosen = getattr(best, name)
-        open_ = [[value for value in self.values.late if value in chosen]]
+        open_ = [[value for value in self.values.late if value in getattr(best.choice, name)]]
         while open_ and self.left > 0:
             part = open_.pop()
-            sets = {"dropped": best.dropped, "fleeting": best.fleeting}
-            tried = self.trial(**{**sets, name: sets[name] - set(part)})
+            fewer = getattr(best.choice, name) - set(part)
+            tried = self.trial(replace(best.choice, **{name: fewer}))
             if tried.peak <= best.peak and tried.full <= best.full:
                 best = tried
             elif len(part) > 1:
@@ -123,18 +122,33 @@ class _Search:
                 open_ += [part[half:], part[:half]]
         return best
 
-    def best(self, limit: float) -> _Trial:
-        """Return the best set found that costs at most `limit` seconds."""
-        none = frozenset[TensorId]()
-        starts = dict.fromkeys(frozenset(self.values.shallow(depth)) for depth in _DEPTHS)
-        trials = [self.trial(dropped, f) for dropped in starts for f in (none, dropped)]
-        best = min(trials, key=lambda t: (t.seconds > limit, t.peak, t.full, t.seconds))
-        best = self.without(self.without(best, "fleeting"), "dropped")
-        while best.seconds > limit and best.dropped:
-            ordered = sorted(best.dropped, key=lambda v: (self.emitter.tensors[v].nbytes, v))
-            count = max(1, round(len(ordered) * (1.0 - limit / best.seconds)))
-            best = self.trial(best.dropped - set(ordered[:count]), none)
+    def masked(self, best: _Trial, limit: float) -> _Trial:
+        """Keep bits instead of values where that lowers the peak."""
+        bits, choice = frozenset(self.values.maskable), best.choice
+        if not bits:
+            return best
+        tried = self.trial(Choice(choice.dropped - bits, choice.fleeting - bits, bits))
+        if tried.peak < best.peak and tried.seconds <= limit:
+            best = self.without(tried, "masked")
         return best
+
+    def within(self, best: _Trial, limit: float) -> _Trial:
+        """Keep the smallest values until the others cost at most `limit` seconds."""
+        while best.seconds > limit and best.choice.dropped:
+            dropped = best.choice.dropped
+            ordered = sorted(dropped, key=lambda v: (self.emitter.tensors[v].nbytes, v))
+            count = max(1, round(len(ordered) * (1.0 - limit / best.seconds)))
+            left = dropped - set(ordered[:count])
+            best = self.trial(Choice(left, best.choice.fleeting & left, best.choice.masked))
+        return best
+
+    def best(self, limit: float) -> _Trial:
+        """Return the best choice found that costs at most `limit` seconds."""
+        starts = dict.fromkeys(frozenset(self.values.shallow(depth)) for depth in _DEPTHS)
+        choices = [Choice(d, f) for d in starts for f in dict.fromkeys((frozenset(), d))]
+        trials = [self.within(self.masked(self.trial(c), limit), limit) for c in choices]
+        best = min(trials, key=lambda t: (t.seconds > limit, t.peak, t.full, t.seconds))
+        return self.without(self.without(best, "fleeting"), "dropped")
 
 
 def _limit(emitter: Emitter, steps: Sequence[Step], rates: Rates) -> float:
@@ -166,10 +180,10 @@ def free_recompute(
     """
     values = Forwards.of(steps, emitter)
     search = _Search(emitter, values, rates, floor)
-    base = search.trial(frozenset(), frozenset())
+    base = search.trial(Choice())
     if not values.late or base.peak <= floor:
         return tuple(steps)
     best = search.best(_limit(emitter, steps, rates))
     if best.peak >= base.peak:
         return tuple(steps)
-    return tuple(rewrite(emitter, values, best.dropped, best.fleeting)[0])
+    return tuple(rewrite(emitter, values, best.choice)[0])

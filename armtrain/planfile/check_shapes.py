@@ -82,6 +82,16 @@ def _alike(like: str, *others: str) -> Rule:
     return rule
 
 
+def _bits(values: str) -> Rule:
+    """Return the rule of one bit an element: a sample's start at a byte."""
+
+    def rule(o: Operands) -> Needs:
+        n, *rest = o.dims[values]
+        return {"bits": (n, -(-prod(rest) // 8)), "dx": o.count(values)}
+
+    return rule
+
+
 def _along(like: str, *others: str) -> Rule:
     """Return the rule of what goes along one axis: all have the dimensions of the first."""
 
@@ -166,6 +176,8 @@ _RULES: dict[OpCode, Rule] = {
     OpCode.LAYERNORM_GRAD: _layernorm,
     OpCode.RELU_FWD: _alike("x", "y"),
     OpCode.RELU_GRAD: _alike("y", "dy", "dx"),
+    OpCode.RECTIFIER_BITS: _bits("y"),
+    OpCode.RECTIFIER_BITS_GRAD: _bits("dy"),
     OpCode.TANH_FWD: _alike("x", "y"),
     OpCode.TANH_GRAD: _alike("y", "dy", "dx"),
     OpCode.DROPOUT_FWD: _alike("x", "y"),
@@ -236,7 +248,7 @@ _RULES: dict[OpCode, Rule] = {
 
 _SAMPLES = frozenset(
     {"x", "y", "dx", "dy", "a", "z", "whole", "idx", "logits", "dlogits", "target"}
-    | {"row_mean", "row_invstd", "mask", "rows"}
+    | {"row_mean", "row_invstd", "mask", "rows", "bits"}
 )
 
 _RANKS = (
@@ -250,6 +262,7 @@ _RANKS = (
     ("MAXPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4, "idx": 4}),
     ("AVGPOOL2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
     ("BATCHNORM2D_", {"x": 4, "y": 4, "dx": 4, "dy": 4}),
+    ("RECTIFIER_BITS", {"bits": 2}),
     ("NHWC_TO_NCHW", {"x": 4}),
     ("NCHW_TO_NHWC", {"y": 4}),
     ("CROSS_ENTROPY_", {"logits": 2, "dlogits": 2, "target": 1}),
@@ -277,6 +290,7 @@ _DTYPES = {
     "correct": DType.I64,
     "acc": DType.F64,
     "idx": DType.U8,
+    "bits": DType.U8,
     "ws": DType.U8,
 }
 

@@ -28,6 +28,40 @@ void art_ref_relu_grad(const art_op_args *args, double *const *out, double *cons
     }
 }
 
+/* Where the byte and the bit of element i are: a sample starts at a byte. */
+static size_t byte_of(const art_op_args *args, unsigned values, size_t i, unsigned *bit) {
+    size_t floats = (size_t)art_count(&args->operand[values]) / args->operand[values].dims[0];
+    *bit = (unsigned)(i % floats % 8);
+    return i / floats * ((floats + 7) / 8) + i % floats / 8;
+}
+
+void art_ref_rectifier_bits(const art_op_args *args, double *const *out, double *const *tol) {
+    const float *y = in(args, ART_RECTIFIER_BITS_Y);
+    int bounded = args->attr[ART_RECTIFIER_BITS_A_RECTIFIER].i == ART_RECTIFIER_RELU6;
+    for (size_t b = 0; b < art_count(&args->operand[ART_RECTIFIER_BITS_BITS]); b++) {
+        out[ART_RECTIFIER_BITS_BITS][b] = tol[ART_RECTIFIER_BITS_BITS][b] = 0.0;
+    }
+    for (size_t i = 0; i < count(args); i++) {
+        unsigned bit;
+        size_t b = byte_of(args, ART_RECTIFIER_BITS_Y, i, &bit);
+        if (y[i] > 0.0f && !(bounded && y[i] >= 6.0f)) {
+            out[ART_RECTIFIER_BITS_BITS][b] += (double)(1u << bit);
+        }
+    }
+}
+
+void art_ref_rectifier_bits_grad(const art_op_args *args, double *const *out, double *const *tol) {
+    const uint8_t *bits = args->operand[ART_RECTIFIER_BITS_GRAD_BITS].data;
+    for (size_t i = 0; i < art_count(&args->operand[ART_RECTIFIER_BITS_GRAD_DY]); i++) {
+        unsigned bit;
+        size_t b = byte_of(args, ART_RECTIFIER_BITS_GRAD_DY, i, &bit);
+        int passes = bits[b] >> bit & 1;
+        double dy = (double)in(args, ART_RECTIFIER_BITS_GRAD_DY)[i];
+        out[ART_RECTIFIER_BITS_GRAD_DX][i] = passes ? dy : 0.0;
+        tol[ART_RECTIFIER_BITS_GRAD_DX][i] = 0.0;
+    }
+}
+
 void art_ref_tanh_fwd(const art_op_args *args, double *const *out, double *const *tol) {
     for (size_t i = 0; i < count(args); i++) {
         double y = tanh((double)in(args, ART_TANH_FWD_X)[i]);

@@ -228,6 +228,28 @@ static void test_batchnorm_eval_grad(const int *d, int parts) {
     scene_verify(&s);
 }
 
+static void test_bits(const int *d) {
+    int bytes = (d[1] * d[2] * d[3] + 7) / 8;
+    for (int rectifier = 1; rectifier < 3; rectifier++) {
+        scene s = NEW(RECTIFIER_BITS, rectifier_bits);
+        image(&s, ART_RECTIFIER_BITS_Y, d, -2, 8);
+        float *y = s.args.operand[ART_RECTIFIER_BITS_Y].data;
+        y[0] = NAN, y[1] = 0.0f;
+        scene_operand(&s, ART_RECTIFIER_BITS_BITS, ART_DTYPE_U8, 1, 2, d[0], bytes);
+        s.attr[ART_RECTIFIER_BITS_A_RECTIFIER].i = rectifier;
+        scene_verify(&s);
+    }
+    scene s = NEW(RECTIFIER_BITS_GRAD, rectifier_bits_grad);
+    uint8_t *bits =
+        scene_operand(&s, ART_RECTIFIER_BITS_GRAD_BITS, ART_DTYPE_U8, 1, 2, d[0], bytes);
+    for (size_t i = 0; i < scene_elements(&s, ART_RECTIFIER_BITS_GRAD_BITS); i++) {
+        bits[i] = (uint8_t)(i * 167 % 251);
+    }
+    image(&s, ART_RECTIFIER_BITS_GRAD_DY, d, -1, 1);
+    image(&s, ART_RECTIFIER_BITS_GRAD_DX, d, 0, 1);
+    scene_verify(&s);
+}
+
 static void test_batchnorm(const int *d) {
     test_batchnorm_fwd(d, AFFINE | RUNNING, -2, 3);
     test_batchnorm_fwd(d, AFFINE, 99.9, 100.1);
@@ -267,9 +289,11 @@ int main(void) {
     }
     for (int c = 1; c <= 65; c++) {
         test_batchnorm((const int[4]){2, 5, 1 + c % 7, c});
+        test_bits((const int[4]){3, 1, 1 + c % 3, c + 1});
     }
     for (int i = 0; i < 8; i++) {
         test_batchnorm(shapes[i]);
+        test_bits(shapes[i]);
     }
     scene_close_pools();
     printf("%u runs\n", scene_runs);

@@ -76,6 +76,11 @@ class Views(nn.Module):
         return self.last(cat([part.flatten(1) for part in parts], 1))
 
 
+def smoothed(rectifier: Callable[[], nn.Module]) -> list[Any]:
+    """Return layers that need no more of their rectifiers than where these pass a gradient."""
+    return [*(rectifier(), nn.AvgPool2d(3, 1, 1), rectifier(), nn.AvgPool2d(3, 1, 1))]
+
+
 def normed_and_rectified() -> nn.Module:
     """Return a network whose normed values are cheaper to make again than to keep."""
 
@@ -141,6 +146,8 @@ IMAGES = {
         4 * 45, lambda: [nn.Upsample((9, 5), mode="bilinear", align_corners=True)]
     ),
     "batchnorm_again": Case(normed_and_rectified, (2, 6, 7), frozen=("5.weight", "5.bias")),
+    "rectifier_by_bits": image(168, lambda: smoothed(nn.ReLU), part=True),
+    "rectifier6_by_bits": image(168, lambda: smoothed(nn.ReLU6), part=True),
     "shared_on_images": Case(Shared, (2, 2, 3)),
     "views_of_images": Case(Views, (2, 6, 7)),
     "linear1d": sequence(40, lambda: [nn.Upsample(10, mode="linear")]),

@@ -12,7 +12,7 @@ import pytest
 
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Phase, Role, Step
-from armtrain.passes.again import AGAIN, Forwards, rewrite
+from armtrain.passes.again import AGAIN, Choice, Forwards, rewrite
 from armtrain.passes.emit import Emitter
 from armtrain.planfile.plan import Plan
 from tests.ops.cases import CASES, make_plan
@@ -30,8 +30,9 @@ def everything(fleeting: bool) -> Pass:
         emitter: Emitter, steps: Sequence[Step], rates: object, floor: int
     ) -> tuple[Step, ...]:
         values = Forwards.of(steps, emitter)
-        late = frozenset(values.late)
-        return tuple(rewrite(emitter, values, late, late if fleeting else frozenset())[0])
+        bits = frozenset(values.maskable if fleeting else ())
+        late = frozenset(values.late) - bits
+        return tuple(rewrite(emitter, values, Choice(late, late if fleeting else bits, bits))[0])
 
     return drop_all
 

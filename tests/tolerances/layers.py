@@ -162,6 +162,8 @@ BOUNDS: dict[OpCode, Bound] = {
     OpCode.BATCHNORM2D_APPLY: _batchnorm_apply,
     OpCode.BATCHNORM2D_GRAD: _batchnorm_grad,
     OpCode.BATCHNORM2D_EVAL_GRAD: _batchnorm_eval_grad,
+    OpCode.RECTIFIER_BITS: roundings(0),
+    OpCode.RECTIFIER_BITS_GRAD: roundings(0),
     OpCode.RELU_FWD: roundings(0),
     OpCode.RELU_GRAD: roundings(0),
     OpCode.TANH_FWD: roundings(2 * FUNCTION_ULPS),

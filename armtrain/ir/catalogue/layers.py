@@ -62,6 +62,14 @@ ROWS: tuple[Row, ...] = (
     ),
     (OpCode.RELU_FWD, "x:R y:W", "", "y=x", "y = max(x, 0), NaN stays NaN"),
     (OpCode.RELU_GRAD, "y:R dy:R dx:W", "", "dx=dy dx=y", "dx = y > 0 ? dy : 0"),
+    (
+        OpCode.RECTIFIER_BITS,
+        "y:R bits:W",
+        "rectifier:rectifier",
+        "",
+        "a bit of u8[N, bytes of a sample] for each element: y > 0, with rectifier 2 y < 6 too",
+    ),
+    (OpCode.RECTIFIER_BITS_GRAD, "bits:R dy:R dx:W", "", "dx=dy", "dx = bit ? dy : 0"),
     (OpCode.TANH_FWD, "x:R y:W", "", "y=x", "y = tanh(x)"),
     (OpCode.TANH_GRAD, "y:R dy:R dx:W", "", "dx=dy dx=y", "dx = dy (1 - y^2)"),
     (

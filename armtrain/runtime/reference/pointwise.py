@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from armtrain.ir.arithmetic import Rectifier
 from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
 from armtrain.runtime.reference.random import dropout_uniform
@@ -15,6 +16,8 @@ __all__ = [
     "dropout_grad",
     "nchw_to_nhwc",
     "nhwc_to_nchw",
+    "rectifier_bits",
+    "rectifier_bits_grad",
     "relu_fwd",
     "relu_grad",
     "tanh_fwd",
@@ -31,6 +34,21 @@ def relu_grad(call: Call) -> Outputs:
     """Dx = dy where y > 0."""
     y = call["y"]
     return {"dx": np.where(np.isnan(y), np.nan, np.where(y > 0, call["dy"], 0.0))}
+
+
+def rectifier_bits(call: Call) -> Outputs:
+    """Pack y > 0, and y < 6, eight to a byte, the first one lowest."""
+    y = call["y"].reshape(len(call["y"]), -1)
+    inside = (y > 0.0) & ((y < 6.0) | (call.integer("rectifier") != Rectifier.RELU6))
+    return {"bits": np.packbits(inside, axis=1, bitorder="little").astype(float)}
+
+
+def rectifier_bits_grad(call: Call) -> Outputs:
+    """Dx = dy where the bit is set."""
+    dy = call["dy"]
+    bits = np.nan_to_num(call["bits"]).astype(np.uint8)
+    inside = np.unpackbits(bits, axis=1, count=dy[0].size, bitorder="little")
+    return {"dx": np.where(inside.reshape(dy.shape) != 0, dy, 0.0)}
 
 
 def tanh_fwd(call: Call) -> Outputs:

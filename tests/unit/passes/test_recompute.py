@@ -52,6 +52,7 @@ def again_at(program: Program) -> list[int]:
         ("resnet18", 128, 0.0, 385.0),
         ("mobilenet_v2", 8, 0.0, 51.4),
         ("vgg16", 32, 0.0, 96.0),
+        ("lenet", 32, 0.0, 0.85),
         ("gpt_tiny", 8, 0.0, 34.6),
     ],
 )
@@ -164,6 +165,15 @@ def writers_of_statistics(program: Program) -> list[Step]:
         if any(program.tensors[t].role == Role.BUFFER for t in written):
             found.append(step)
     return found
+
+
+def test_bits_that_nobody_keeps_are_refused() -> None:
+    program = make_plan(CASES["rectifier_by_bits"], threads=1).program
+    places = [i for i, s in enumerate(program.steps) if s.op == OpCode.RECTIFIER_BITS]
+    assert len(places) == 2
+    for index in places:
+        found = refused(without(program, index))
+        assert any(".bits', which nothing has written" in text for text in found), found
 
 
 def test_statistics_move_once_a_step() -> None:
