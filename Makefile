@@ -19,7 +19,7 @@ PIP = $(VENV_PYTHON) -m pip --disable-pip-version-check --quiet
 PY_SOURCES = armtrain scripts boards tests setup.py
 TYPED_SOURCES = armtrain scripts boards
 C_FORMATTED = $(shell find kernels tests/c tests/bench -name '*.[ch]' -not -path 'kernels/cython/*' \
-  -not -name art_plan.h -not -name art_limits.h -not -name art_ops.h -not -name art_levels.h)
+  -not -name art_plan.h -not -name art_limits.h -not -name art_ops.h -not -name art_op_codes.h -not -name art_levels.h)
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 ASAN = BUILD=build/asan OPT="$(SANITIZE) -fsanitize=address,undefined"
 TSAN = BUILD=build/tsan OPT="$(SANITIZE) -fsanitize=thread"

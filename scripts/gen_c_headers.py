@@ -4,7 +4,7 @@ Usage: python scripts/gen_c_headers.py [--check]
 
 `armtrain/planfile/format.py` becomes `kernels/include/art_plan.h`, `armtrain/limits.py` becomes
 `art_limits.h`, `armtrain/ir/ops.py` and the enums of `armtrain/ir/program.py` become `art_ops.def`
-and `art_ops.h`, `armtrain/board/levels.py` becomes `art_levels.h` and `kernels/levels.mk`.
+`art_op_codes.h` and `art_ops.h`, `armtrain/board/levels.py` becomes `art_levels.h` and `kernels/levels.mk`.
 `--check` writes nothing and exits 1 when a file is stale.
 """
 
@@ -139,11 +139,17 @@ def attr_text(spec: AttrSpec) -> str:
     return f"{{\"{spec.name}\", '{spec.kind}', {float(spec.low)!r}, {float(spec.high)!r}}}"
 
 
-def ops_header() -> str:
-    """Return art_ops.h: opcode enum, slot numbers, per-slot access and attribute ranges."""
-    lines = ["#ifndef ART_OPS_H\n#define ART_OPS_H\n", "enum {"]
+def op_codes_header() -> str:
+    """Return art_op_codes.h."""
+    lines = ["#ifndef ART_OP_CODES_H\n#define ART_OP_CODES_H\n", "enum {"]
     lines += [f"    ART_OP_{c.name} = {c.value}," for c in OPS]
-    lines += [f"    ART_OP_END = {max(OPS) + 1},", "};", ""]
+    lines += [f"    ART_OP_END = {max(OPS) + 1},", "};"]
+    return NOTE + "\n".join(lines) + "\n\n#endif\n"
+
+
+def ops_header() -> str:
+    """Return art_ops.h: slot numbers, per-slot access and attribute ranges."""
+    lines = ["#ifndef ART_OPS_H\n#define ART_OPS_H\n", '#include "art_op_codes.h"', ""]
     lines += [f"enum {{ ART_ACCESS_{a.name} = {a.value} }};" for a in Access if a.name]
     lines += ["#define ART_ACCESS_OPTIONAL 8", ""]
     for code, spec in OPS.items():
@@ -224,6 +230,7 @@ def main(argv: list[str]) -> int:
         "include/art_plan.h": plan_header(),
         "include/art_limits.h": limits_header(),
         "include/art_ops.def": ops_def(),
+        "include/art_op_codes.h": op_codes_header(),
         "include/art_ops.h": ops_header(),
         "include/art_levels.h": levels_header(),
         "levels.mk": levels_make(),
