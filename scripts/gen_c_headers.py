@@ -3,8 +3,9 @@
 Usage: python scripts/gen_c_headers.py [--check]
 
 `armtrain/planfile/format.py` becomes `kernels/include/art_plan.h`, `armtrain/limits.py` becomes
-`art_limits.h`, `armtrain/ir/ops.py` and the enums of `armtrain/ir/program.py` become `art_ops.def`
-`art_op_codes.h` and `art_ops.h`, `armtrain/board/levels.py` becomes `art_levels.h` and `kernels/levels.mk`.
+`art_limits.h`, `armtrain/ir/ops.py` and the enums of `armtrain/ir/program.py` become `art_ops.def`,
+`art_op_codes.h` and `art_ops.h`, `armtrain/board/levels.py` becomes `art_levels.h` and
+`kernels/levels.mk`.
 `--check` writes nothing and exits 1 when a file is stale.
 """
 
