@@ -52,6 +52,7 @@ static void apply_affine(const void *context, size_t at, size_t rows, size_t ld,
 /* The same, and the layer's rectifier over rows that are in the cache still. */
 static void apply_rectified(const void *context, size_t at, size_t rows, size_t ld, size_t n,
                             const art_col_constants *k) {
+    static const float no_numbers[2] = {0}; /* leaves read them before they know that none count */
     const norm *b = context;
     apply_affine(context, at, rows, ld, n, k);
     for (size_t r = 0; r < rows; r++) {
@@ -59,7 +60,7 @@ static void apply_rectified(const void *context, size_t at, size_t rows, size_t 
         if (b->rectifier == ART_RECTIFIER_RELU) {
             b->vec->relu(y, y, n);
         } else {
-            b->vec->relu6(y, y, n, NULL);
+            b->vec->relu6(y, y, n, no_numbers);
         }
     }
 }
