@@ -96,7 +96,7 @@ $(foreach s,$(SOURCES_VEC),$(eval $(call level_rule,$(s),$(CONTRACT_OFF) $(OPT_V
 # Parsers, files, messages, checks, what reads memory in jumps, sums of rows in double and losses whose
 # loops are micro-kernels do not repay the copies of loops that -O3 makes of them.
 SPARE = kernels/engine/% kernels/run/% \
-        $(addprefix kernels/ops/,arithmetic.c bits.c check.c element_loss.c embedding_rows.c layernorm.c reduce.c resample2d.c targets.c)
+        $(addprefix kernels/ops/,arithmetic.c check.c element_loss.c embedding_rows.c layernorm.c reduce.c resample2d.c targets.c)
 SOURCES_SPARE = $(filter $(SPARE),$(SOURCES_BASE) $(SOURCES_RUN))
 $(call object,$(SOURCES_SPARE)): CONTRACT_OFF += $(if $(filter -O3,$(OPT)),-O2)
 

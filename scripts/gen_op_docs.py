@@ -142,7 +142,7 @@ def _gradients() -> dict[OpCode, str]:
     ops: dict[OpCode, set[OpCode]] = defaultdict(set)
     kept: dict[OpCode, set[str]] = defaultdict(set)
     for case in CASES.values():
-        program = make_plan(case, threads=1).program
+        program = make_plan(case, threads=1, free_recompute=False).program
         for forward, backward in _nodes(program):
             read: set[str] = set().union(*(_read(program, step) for step in backward))
             for step in forward:

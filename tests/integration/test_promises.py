@@ -143,7 +143,7 @@ class Deep(nn.Module):
         """Return logits."""
         x = self.stem(x)
         for conv, norm in zip(self.convs, self.norms, strict=True):
-            x = self.drop(self.relu(norm(conv(x)) + x))
+            x = self.relu(norm(conv(x)) + self.drop(x))
         return self.fc(x.flatten(1))
 
 
