@@ -27,7 +27,7 @@ def test_every_operation_has_a_row() -> None:
         ("linear_fwd", "`linear_grad_w`, `linear_grad_x`: x, w"),
         ("maxpool2d_fwd", "`maxpool2d_grad`: idx"),
         ("avgpool2d_fwd", "`avgpool2d_grad`"),
-        ("relu_fwd", "`relu_grad`, `rectifier_bits_grad`: y"),
+        ("relu_fwd", "`relu_grad`: y"),
         ("gelu_fwd", "`gelu_grad`: x"),
         ("layernorm_fwd", "`layernorm_grad`: x, gamma, row_mean, row_invstd"),
         ("slice", "`place`"),
