@@ -6,6 +6,7 @@ the same on every host.
 
 * A product (linear, convolution, matrix product) does 2 operations per weight and pixel, and its
   operands pass the memory once: seconds = max(operations / product rate, bytes / memory rate).
+  The gradient in an update by blocks is one, too; the update itself moves what it has in the cache.
 * A depthwise convolution has no reuse that a product lives on: its operations run at
   `_NO_PRODUCT_SHARE` of the product rate.
 * Every other step runs at that share, too. It does `_PER_ELEMENT` operations, or `_FUNCTION` where
@@ -19,10 +20,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from armtrain.ir.ops import Access, OpCode, spec_of
+from armtrain.ir.ops import UPDATE_OF, Access, OpCode, spec_of
 from armtrain.ir.program import Step, Tensor
 
-__all__ = ["Rates", "Work", "seconds_of", "total_seconds", "work_of"]
+__all__ = [
+    "Rates",
+    "Work",
+    "product_flops",
+    "seconds_of",
+    "step_bytes",
+    "total_seconds",
+    "work_of",
+]
 
 _GIGA = 1e9
 _MEGA = 1e6
@@ -86,6 +95,7 @@ _PRODUCTS: dict[OpCode, tuple[str, str]] = {
     OpCode.CONV_TRANSPOSE2D_FWD: ("w", "x"),
     OpCode.CONV_TRANSPOSE2D_GRAD_W: ("dw", "x"),
     OpCode.CONV_TRANSPOSE2D_GRAD_X: ("w", "dx"),
+    **dict.fromkeys(UPDATE_OF, ("w", "dy")),
 }
 """Product -> its weight, and the side of which every pixel meets every weight once."""
 
@@ -108,15 +118,45 @@ def _named(step: Step, tensors: Sequence[Tensor]) -> dict[str, Tensor]:
     return {slot.name: tensors[i] for slot, i in slots if i is not None}
 
 
-def _nbytes(step: Step, operands: dict[str, Tensor]) -> int:
-    """Return the bytes that a step reads and writes."""
-    total = 0
+def step_bytes(step: Step, tensors: Sequence[Tensor]) -> int:
+    """Return the bytes that a step reads and writes; scratch does not count.
+
+    Parameters
+    ----------
+    step : Step
+    tensors : sequence of Tensor
+        By id; batches have the planned size.
+    """
+    operands, total = _named(step, tensors), 0
     for slot in spec_of(step.op).operands:
         if slot.name in operands and slot.access != Access.SCRATCH:
             times = 2 if (step.op, slot.name) in _READ_TWICE else 1
             times += slot.access == Access.READ_WRITE
             total += times * operands[slot.name].nbytes
     return total
+
+
+def product_flops(step: Step, tensors: Sequence[Tensor]) -> int:
+    """Return the operations of a product, depthwise ones included; 0 of any other step.
+
+    Parameters
+    ----------
+    step : Step
+    tensors : sequence of Tensor
+        By id; batches have the planned size.
+
+    Examples
+    --------
+    A linear layer of 3 inputs and 2 outputs on 4 samples has 2 * 4 * 3 * 2 of them.
+    """
+    operands = _named(step, tensors)
+    if step.op == OpCode.MATMUL:
+        turned = step.attrs[spec_of(step.op).attr_index["x_turned"]]
+        return 2 * prod(operands["y"].dims) * operands["x"].dims[-2 if turned else -1]
+    weight, side = (operands.get(name) for name in _PRODUCTS.get(step.op, ("", "")))
+    if weight is None or side is None:
+        return 0
+    return 2 * prod(weight.dims) * prod(side.dims[:-1])
 
 
 def work_of(step: Step, tensors: Sequence[Tensor]) -> Work:
@@ -128,17 +168,12 @@ def work_of(step: Step, tensors: Sequence[Tensor]) -> Work:
     tensors : sequence of Tensor
         By id.
     """
-    operands = _named(step, tensors)
-    nbytes = _nbytes(step, operands)
-    if step.op == OpCode.MATMUL:
-        terms = operands["x"].dims[-2 if step.attrs[0] else -1]
-        return Work(2 * prod(operands["y"].dims) * terms, nbytes, 1.0)
-    if step.op in _PRODUCTS:
-        weight, side = (operands.get(name) for name in _PRODUCTS[step.op])
-        if weight is not None and side is not None:
-            deep = len(weight.dims) == 5 and weight.dims[3] == weight.dims[4] == 1
-            flops = 2 * prod(weight.dims) * prod(side.dims[:-1])
-            return Work(flops, nbytes, _NO_PRODUCT_SHARE if deep else 1.0)
+    operands, nbytes = _named(step, tensors), step_bytes(step, tensors)
+    flops = product_flops(step, tensors)
+    if flops:
+        weight = operands.get(_PRODUCTS.get(step.op, ("", ""))[0])
+        deep = weight is not None and weight.dims[3:] == (1, 1)
+        return Work(flops, nbytes, _NO_PRODUCT_SHARE if deep else 1.0)
     each = _FUNCTION if step.op.name.startswith(_FUNCTIONS) else _PER_ELEMENT
     return Work(each * max((prod(t.dims) for t in operands.values()), default=0), nbytes)
 

@@ -20,10 +20,10 @@ from math import prod
 
 from armtrain.dtypes import align_up
 from armtrain.ir.graph import Conv2dAttrs, ConvTranspose2dAttrs, Graph, Node, NodeKind
-from armtrain.ir.program import PERSISTENT_ROLES, Phase, Role, Step, StorageId, TensorId
+from armtrain.ir.program import Step, TensorId
 from armtrain.limits import MAX_MERGED_TERMS
 from armtrain.passes.emit import Emitter
-from armtrain.passes.inplace import share_storages
+from armtrain.passes.live import live_bytes
 
 __all__ = ["BlockProduct", "block_rows", "choose_blocks", "layer_peaks"]
 
@@ -113,25 +113,9 @@ def layer_peaks(emitter: Emitter, steps: Sequence[Step]) -> dict[str, int]:
     dict of str to int
         Bytes beside what persists.
     """
-    tensors = emitter.tensors
-    storages = share_storages(tensors, emitter.roots, steps)
-    ranges: dict[StorageId, list[int]] = {}
-    for index, step in enumerate(steps):
-        for operand in step.operands:
-            if operand is not None and tensors[operand].role not in PERSISTENT_ROLES:
-                fed = tensors[operand].role in (Role.INPUT, Role.TARGET)
-                held = ranges.setdefault(storages[operand], [0 if fed else index, 0, 0])
-                held[1] = index + 1
-                held[2] = max(held[2], align_up(tensors[operand].nbytes))
-    change = [0] * (len(steps) + 1)
-    for first, last, size in ranges.values():
-        change[first] += size
-        change[last] -= size
     peaks: dict[str, int] = {}
-    live = 0
-    for step, amount in zip(steps, change, strict=False):
-        live += amount
-        if step.phase == Phase.TRAIN and step.kind in _BACKWARD:
+    for step, live in zip(steps, live_bytes(emitter, steps), strict=False):
+        if step.kind in _BACKWARD:
             peaks[step.layer] = max(peaks.get(step.layer, 0), live)
     return peaks
 

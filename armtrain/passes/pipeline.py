@@ -27,6 +27,7 @@ from armtrain.passes.forward import Forward, emit_forward
 from armtrain.passes.freeze import freeze, needs_gradient
 from armtrain.passes.inplace import share_storages
 from armtrain.passes.layout import feature_order, param_layout, settle_layouts
+from armtrain.passes.live import live_bytes
 from armtrain.passes.loss import check_loss, emit_eval_loss, emit_train_loss, order_read
 from armtrain.passes.optimizer import (
     Clipping,
@@ -40,7 +41,7 @@ from armtrain.passes.optimizer import (
 )
 from armtrain.passes.order import LayerSteps, order_training
 from armtrain.passes.prune import prune, unused_text
-from armtrain.passes.recompute import free_recompute, live_bytes
+from armtrain.passes.recompute import free_recompute
 from armtrain.passes.select import as_patterns
 from armtrain.values import integer
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from armtrain.ir.cost import product_flops, step_bytes
 from armtrain.ir.program import Phase
-from armtrain.ir.work import step_bytes, step_flops
 from armtrain.runtime.batches import Buffers
 from armtrain.runtime.engine import engine_module, expected_by
 
@@ -36,7 +36,7 @@ class Work:
     seconds : float
         Of one training step of the network, wall clock.
     flops, nbytes : int
-        As `armtrain.ir.work` counts them.
+        As `armtrain.ir.cost` counts them.
     """
 
     name: str
@@ -104,7 +104,7 @@ def profile_steps(
             step.layer,
             1,
             1e-9 * median(times[:, index].tolist()),
-            step_flops(step, program.tensors),
+            product_flops(step, program.tensors),
             step_bytes(step, program.tensors),
         )
         for index, step in enumerate(program.steps)

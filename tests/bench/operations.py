@@ -16,9 +16,9 @@ from time import perf_counter
 
 import numpy as np
 
+from armtrain.ir.cost import step_bytes
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Phase, Role
-from armtrain.ir.work import step_bytes
 from armtrain.planfile.plan import Plan
 from armtrain.runtime.engine import engine_module
 from tests.ops.cases import CASES, Case, batch, make_plan

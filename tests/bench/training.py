@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import armtrain as at
+from armtrain.ir.cost import product_flops
 from armtrain.ir.program import Phase
-from armtrain.ir.work import step_flops
 from tests.bench.contenders import (
     ROOT,
     Armtrain,
@@ -101,7 +101,7 @@ def steps_row(workload: Workload, names: list[str], seconds: float) -> dict[str,
 def flops_of(plan: at.Plan) -> int:
     """Return the floating operations of a training step's products."""
     steps, tensors = plan.program.steps, plan.program.tensors
-    return sum(step_flops(s, tensors) for s in steps if s.phase is Phase.TRAIN)
+    return sum(product_flops(s, tensors) for s in steps if s.phase is Phase.TRAIN)
 
 
 def threads_row(workload: Workload, names: list[str], seconds: float) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import pytest
 
 import armtrain as at
 from armtrain import nn, optim, zoo
+from armtrain.ir.cost import product_flops
 from armtrain.ir.ops import UPDATE_OF
 from armtrain.ir.program import Role
 from armtrain.passes.pipeline import compile_program
@@ -145,6 +146,16 @@ def test_weights_and_state_have_the_bits_of_the_whole_gradient(
         assert blocks_of(whole) == set()
         got = trained(blocks, level)
         assert [name for name in want if got[name] != want[name]] == []
+
+
+def test_an_update_by_blocks_counts_the_product_of_its_gradient() -> None:
+    sgd = optim.SGD(lr=0.1)
+    plans = [plan_of(sgd, by_blocks=by_blocks) for by_blocks in (False, True)]
+    flops = [
+        sum(product_flops(s, plan.program.tensors) for s in plan.program.steps) for plan in plans
+    ]
+    assert blocks_of(plans[1])
+    assert flops[0] == flops[1] > 0
 
 
 def test_frozen_parts_have_the_bits_of_the_whole_gradient() -> None:

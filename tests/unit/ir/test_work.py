@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import armtrain as at
 from armtrain import nn, optim
+from armtrain.ir.cost import product_flops, step_bytes
 from armtrain.ir.ops import OpCode
 from armtrain.ir.program import Phase
-from armtrain.ir.work import step_bytes, step_flops
 
 
 def train_steps(
@@ -23,7 +23,7 @@ def train_steps(
     )
     tensors = plan.program.tensors
     return [
-        (s.op, step_flops(s, tensors), step_bytes(s, tensors))
+        (s.op, product_flops(s, tensors), step_bytes(s, tensors))
         for s in plan.program.steps
         if s.phase is Phase.TRAIN
     ]
