@@ -84,7 +84,8 @@ class TargetRange:
         if self.step:
             steps = (values.astype(np.float64) - self.low) / self.step
             inside &= steps == np.floor(steps)
-        return ~inside & np.isfinite(values) & (values != self.ignored)
+        inside |= values == self.ignored
+        return ~inside & np.isfinite(values)
 
     def _place(self, name: str, row: int, strays: NDArray[np.bool_], values: NDArray[Any]) -> str:
         """Name the first stray of a row, and what to do."""

@@ -72,8 +72,8 @@ static bool counts_for_nothing(const art_phase_io *io, const art_engine *engine,
     const bool integers = art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32;
     const bool labelled = integers || io->targets == ART_TARGETS_PLACES;
     uint64_t i = 0, count = labelled ? per_sample(engine, io->target) * n : 0;
-    while (i < count && (integers ? labels[i] == io->ignored
-                                  : (double)places[i] == (double)io->ignored)) {
+    while (i < count &&
+           (integers ? labels[i] == io->ignored : (double)places[i] == (double)io->ignored)) {
         i++;
     }
     return count > 0 && i == count;

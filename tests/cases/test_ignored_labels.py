@@ -288,3 +288,32 @@ def test_a_mask_of_0_and_255(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert said.count("(as ignore_index=255)") == 2 * code
     result = trainer.evaluate((x, y.astype(np.float32)))
     assert result.counted == (y == 0).sum()
+
+
+@pytest.mark.parametrize("ignored", [-1, 255])
+def test_tables_and_manifests_may_have_labels_that_do_not_count(
+    tmp_path: Path, ignored: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A manifest knows the smallest and the largest label alone, and converting keeps them all."""
+    x, y = np.random.default_rng(0).random((12, 3), np.float32), np.arange(12) % 4
+    y[[3, 7]] = ignored
+    rows = "\n".join(f"{a},{b},{c},{label}" for (a, b, c), label in zip(x, y, strict=True))
+    (tmp_path / "d.csv").write_text(f"a,b,c,k\n{rows}\n")
+    table = f"csv:{tmp_path}/d.csv?label=k"
+    assert main(["check-data", table, "-o", f"{tmp_path}/m.json"]) == 0
+    assert main(["convert-data", table, "-o", f"{tmp_path}/d.npz"]) == 0
+    capsys.readouterr()
+    for label, code in ((ignored, 0), (2, 1)):
+        loss = nn.CrossEntropyLoss(ignore_index=label)
+        trainer = trainer_of(four_classes(()), (3,), 4, loss=loss)
+        trainer.plan.save(tmp_path / "m.plan")
+        assert both(tmp_path, capsys)[0] == code
+        for spec in (table, f"manifest:{tmp_path}/m.json"):
+            args = [f"{tmp_path}/m.plan", "--data", spec, "--epochs", "2"]
+            assert main(["train", *args, "--save", f"{tmp_path}/c"]) == code
+            said = capsys.readouterr().err
+            assert (f"ignore_index={ignored} of the loss leaves such samples out" in said) == code
+            if not code:
+                again = at.Trainer(trainer.plan)
+                again.load(tmp_path / "c")
+                assert bits(again) == weights(tmp_path)
