@@ -317,3 +317,13 @@ def test_tables_and_manifests_may_have_labels_that_do_not_count(
                 again = at.Trainer(trainer.plan)
                 again.load(tmp_path / "c")
                 assert bits(again) == weights(tmp_path)
+
+
+def test_the_number_of_no_label_is_a_value_like_others() -> None:
+    """Targets that are no labels count, also where all are -100."""
+    trainer = trainer_of(nn.Linear(3, 2), (3,), 4, loss=nn.MSELoss())
+    x, y = np.random.default_rng(0).random((4, 3), np.float32), np.full((4, 2), -100, np.float32)
+    before = bits(trainer)
+    assert trainer.evaluate((x, y)).counted == 4.0
+    assert trainer.step(x, y) > 1000.0
+    assert bits(trainer) != before
