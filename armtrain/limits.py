@@ -15,6 +15,7 @@ __all__ = [
     "MAX_EPOCHS",
     "MAX_FLOAT",
     "MAX_INDICES",
+    "MAX_LABEL",
     "MAX_MERGED_TERMS",
     "MAX_POOL_PLACES",
     "MAX_RECORDS",
@@ -26,6 +27,7 @@ __all__ = [
     "MAX_WEIGHTS",
     "MAX_WINDOW",
     "MIN_FLOAT",
+    "MIN_LABEL",
     "NO_LABEL",
     "Limit",
 ]
@@ -45,8 +47,10 @@ MAX_UINT64 = 2**64 - 1
 """Largest seed and largest byte count of a file or budget."""
 MAX_WEIGHTS = 2**16 - 64
 """Most weights of a loss: a step counts its attributes in 16 bits."""
+MIN_LABEL, MAX_LABEL = -(2**31), 2**31 - 1
+"""Labels are int32; those of classes are from 0, an ignored one may be any."""
 NO_LABEL = -100
-"""`ignore_index` of no label, torch's default."""
+"""The label that does not count where nobody says another one: torch's `ignore_index`."""
 MAX_EPOCHS = 2**31 - 1
 """Largest number of epochs of a run, and of steps between two checkpoints."""
 MAX_SAMPLES = 2**40

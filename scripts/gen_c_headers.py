@@ -113,7 +113,7 @@ def limits_header() -> str:
         for limit in LIMITS
     ]
     lines.append(f"#define ART_MIN_FLOAT {MIN_FLOAT!r} /* smallest attribute but 0 */")
-    lines.append(f"#define ART_NO_LABEL ({NO_LABEL}) /* ignore_index of no label */")
+    lines.append(f"#define ART_NO_LABEL ({NO_LABEL}) /* ignored where no other label is */")
     return NOTE + "#ifndef ART_LIMITS_H\n#define ART_LIMITS_H\n" + "\n".join(lines) + "\n#endif\n"
 
 

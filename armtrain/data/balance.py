@@ -77,7 +77,8 @@ def _of_column(labels: Column, n_classes: int | None, least: int) -> tuple[float
             row = int(bad.argmax())
             raise DataError(
                 f"{labels.name}: the label of row {first + row} (counted from 0) is {values[row]}; "
-                f"labels must lie in 0..{most - 1}"
+                f"labels must lie in 0..{most - 1}: leave samples out that the loss shall ignore, "
+                f"as class_weights(y[y != {values[row]}])"
             )
         part = np.bincount(values.astype(np.intp), minlength=len(counts))
         part[: len(counts)] += counts

@@ -8,6 +8,7 @@ floats.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from armtrain.data.columns import Column
 from armtrain.errors import DataError
+from armtrain.limits import MAX_LABEL, MIN_LABEL
 
 __all__ = ["check_float_dtype", "check_label_dtype", "read_float32", "scan_labels"]
 
@@ -91,8 +93,13 @@ def read_float32(
             out[...] = part
 
 
-def scan_labels(column: Column, n_classes: int) -> None:
+def scan_labels(column: Column, n_classes: int, ignored: int) -> None:
     """Read every label once and refuse the file when one is outside 0..n_classes-1.
+
+    Parameters
+    ----------
+    ignored : int
+        A label that is taken as well, and looked at no further.
 
     Raises
     ------
@@ -100,40 +107,54 @@ def scan_labels(column: Column, n_classes: int) -> None:
         With the smallest and largest label, the first bad row and, where the values suggest
         one, the way to repair them.
     """
-    low, high, bad_row = 0, -1, -1
+    low, high, bad_row = inf, -inf, -1
     distinct: set[int] = set()
+    strays: set[int] = set()
     for first in range(0, column.count, _CHUNK):
         n = min(_CHUNK, column.count - first)
         labels = np.empty((n, *column.row_shape), column.dtype)
         column.read(np.arange(first, first + n, dtype=np.uint64), labels)
         labels = labels.reshape(n)
-        smallest, largest = int(labels.min()), int(labels.max())
-        low, high = (min(low, smallest), max(high, largest)) if first else (smallest, largest)
+        counted = labels != ignored
+        if not counted.any():
+            continue
+        values = labels[counted]
+        smallest, largest = int(values.min()), int(values.max())
+        low, high = min(low, smallest), max(high, largest)
         if len(distinct) <= _MAX_DISTINCT:
-            distinct.update(np.unique(labels).tolist())
-        if bad_row < 0 and (smallest < 0 or largest >= n_classes):
-            outside = labels >= n_classes
-            if smallest < 0:
-                outside |= labels < 0
-            bad_row = first + int(np.argmax(outside))
+            distinct.update(np.unique(values).tolist())
+        if smallest < 0 or largest >= n_classes:
+            outside = counted & ((labels < 0) | (labels >= n_classes))
+            bad_row = first + int(np.argmax(outside)) if bad_row < 0 else bad_row
+            strays.update(np.unique(labels[outside])[:2].tolist())
     if bad_row >= 0:
         raise DataError(
             f"{column.name}: labels must lie in 0..{n_classes - 1}, these lie in {low}..{high}; "
-            f"the first bad one is in row {bad_row} (counted from 0){_hint(distinct, n_classes)}"
+            f"the first bad one is in row {bad_row} (counted from 0); "
+            + _hint(distinct, strays, n_classes)
         )
 
 
-def _hint(distinct: set[int], n_classes: int) -> str:
-    """Suggest a repair of labels outside their range."""
-    values = sorted(int(v) for v in distinct)
+def _hint(distinct: set[int], strays: set[int], n_classes: int) -> str:
+    """Suggest a repair of labels outside their range, some of which are `strays`."""
+    values = sorted(map(int, distinct))
     if values[0] == 1 and values[-1] == n_classes:
-        return "; labels look 1-based: subtract 1"
-    if values[0] < 0:
-        return "; there is no ignore value: drop the samples with negative labels"
+        return "labels look 1-based: subtract 1"
+    stray = int(min(strays))
+    ignore = f"ignore_index={stray} of the loss leaves such samples out"
+    one = len(strays) == 1 and MIN_LABEL <= stray <= MAX_LABEL
+    if stray < 0:
+        several = (
+            "drop the samples with negative labels, or make all of them -1: ignore_index=-1 of the "
+            "loss leaves such samples out"
+        )
+        return ignore if one else several
     if len(values) <= n_classes:
         listed = ", ".join(map(str, values[:8])) + (", ..." if len(values) > 8 else "")
-        return (
-            f"; the values {listed} are {len(values)} classes: map them to 0..{len(values) - 1}, "
+        hint = (
+            f"the values {listed} are {len(values)} classes: map them to 0..{len(values) - 1}, "
             f"for example {values[-1]} to {len(values) - 1}"
         )
-    return f"; the data have {len(values)} different labels: plan a model with as many outputs"
+    else:
+        hint = f"the data have {len(values)} different labels: plan a model with as many outputs"
+    return f"{hint}; {ignore}" if one else hint

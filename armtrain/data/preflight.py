@@ -148,9 +148,7 @@ class _Found:
     classes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
-def preflight(
-    source: Source, expected: Expected, scratch: Scratch, role: str, ignored_label: int
-) -> tuple[str, ...]:
+def preflight(source: Source, expected: Expected, scratch: Scratch, role: str) -> tuple[str, ...]:
     """Read all samples of open and checked data once.
 
     Parameters
@@ -159,8 +157,6 @@ def preflight(
         Takes a batch at a time; nothing else grows with the data.
     role : str
         One of `ROLES`.
-    ignored_label : int
-        A class whose samples do not count, a negative number for none.
 
     Returns
     -------
@@ -184,7 +180,7 @@ def preflight(
     if not expected.n_classes:
         remarks += found.y.remarks(found.count)
     else:
-        remarks += _class_remarks(found, role, ignored_label)
+        remarks += _class_remarks(found, role, expected.ignored_label)
     return tuple(f"{role} data: {remark}" for remark in remarks)
 
 
@@ -200,7 +196,7 @@ def _read(source: Source, expected: Expected, scratch: Scratch) -> _Found:
         source.read(rows, x, target)
         found.x.add(rows, x)
         if expected.n_classes:
-            found.classes += _count(source.name, expected.n_classes, rows, target.reshape(-1))
+            found.classes += _count(source.name, expected, rows, target.reshape(-1))
             continue
         if expected.targets is not None:  # for a source whose own check let it pass
             expected.targets.refuse(f"{source.name}:y", rows, target)
@@ -208,16 +204,17 @@ def _read(source: Source, expected: Expected, scratch: Scratch) -> _Found:
     return found
 
 
-def _count(name: str, n_classes: int, rows: Rows, labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Return how many samples each class has."""
-    outside = (labels < 0) | (labels >= n_classes)
+def _count(name: str, expected: Expected, rows: Rows, labels: NDArray[Any]) -> NDArray[np.int64]:
+    """Return how many samples that count each class has."""
+    n_classes, counted = expected.n_classes, labels != expected.ignored_label
+    outside = counted & ((labels < 0) | (labels >= n_classes))
     if outside.any():  # of a source whose own check let it pass
         place = int(outside.argmax())
         raise DataError(
             f"{name}:y: labels must lie in 0..{n_classes - 1}, row {rows[place]} (counted from 0) "
             f"has {labels[place]}"
         )
-    return np.bincount(labels, minlength=n_classes)
+    return np.bincount(labels[counted], minlength=n_classes)
 
 
 def input_remarks(low: float, high: float, count: int, *, same: bool) -> Iterator[str]:

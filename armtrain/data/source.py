@@ -22,6 +22,7 @@ from armtrain.data.convert import check_float_dtype, check_label_dtype, read_flo
 from armtrain.data.indices import scan_indices
 from armtrain.data.target_range import TargetRange
 from armtrain.errors import DataError, ShapeError
+from armtrain.limits import NO_LABEL
 
 __all__ = ["Expected", "Origin", "Source", "TableSource", "fits"]
 
@@ -43,6 +44,8 @@ class Expected:
         other; () for no indices at all.
     targets : TargetRange, optional
         Which float targets the loss takes, None for all that are finite.
+    ignored_label : int
+        Label of samples that do not count, which need not be a class.
     """
 
     input_shape: tuple[int, ...]
@@ -50,6 +53,7 @@ class Expected:
     target_shape: tuple[int, ...] = ()
     index_limits: tuple[int, ...] = ()
     targets: TargetRange | None = None
+    ignored_label: int = NO_LABEL
 
     @property
     def target_dtype(self) -> type[np.int32] | type[np.float32]:
@@ -215,7 +219,7 @@ class TableSource(Closing):
         self._labels = bool(expected.n_classes)
         if self._labels:
             check_label_dtype(self.y)
-            self._scan_labels(self.y, expected.n_classes)
+            self._scan_labels(self.y, expected.n_classes, expected.ignored_label)
         else:
             self._check_shape(self.y, expected.target_shape, "target")
             check_float_dtype(self.y, bytes_allowed=False)
@@ -235,7 +239,7 @@ class TableSource(Closing):
         if any(limits):
             scan_indices(self.x, np.asarray(limits, np.int64))
 
-    def _scan_labels(self, y: Column, n_classes: int) -> None:
+    def _scan_labels(self, y: Column, n_classes: int, ignored: int) -> None:
         """Read every label once, unless a manifest tells their range; refuse those outside."""
         if (
             self.trusted_labels
@@ -243,7 +247,7 @@ class TableSource(Closing):
         ):
             return
         try:
-            scan_labels(y, n_classes)
+            scan_labels(y, n_classes, ignored)
         except DataError as error:
             if not self._label_advice:
                 raise

@@ -73,7 +73,7 @@ class Survey:
     targets : Range or None
         Of regression targets.
     classes : tuple of ClassCount
-        Of labels; classes without samples among them.
+        Of labels; classes without samples among them, and a negative label that is none.
     errors : tuple of str
         What training would refuse.
     warnings : tuple of str
@@ -190,10 +190,10 @@ def _classes(source: TableSource, errors: list[str]) -> tuple[ClassCount, ...]:
             errors.append(f"{source.y.name} has more than {_MAX_CLASSES} different labels")
             return ()
     names = source.about.classes if source.about is not None else ()
-    if min(counts) < 0:
+    if sum(label < 0 for label in counts) > 1:  # a loss ignores one
         errors.append(
             f"{source.y.name} has labels below 0, the smallest {min(counts)}: leave these samples "
-            "out"
+            "out, or make all of them -1, which ignore_index=-1 of the loss leaves out"
         )
     last = max(max(counts), len(names) - 1)
     known = range(last + 1) if last <= 2 * len(counts) + _GAP else sorted(counts)
@@ -213,10 +213,16 @@ def _remarks(found: Range | None, count: int, remarks: Callable[..., Iterator[st
 
 def _class_warnings(classes: tuple[ClassCount, ...]) -> list[str]:
     """Say what is unusual about labels."""
-    if not classes:
-        return []
-    warnings = []
+    warnings = [
+        f"{c.count} sample(s) have the label {c.number}, which is no class: ignore_index="
+        f"{c.number} of the loss leaves them out"
+        for c in classes
+        if c.number < 0
+    ]
+    classes = classes[len(warnings) :]
     used = [c for c in classes if c.count]
+    if not used:
+        return warnings
     empty = [c.name or str(c.number) for c in classes if not c.count]
     if empty:
         warnings.append(

@@ -24,6 +24,8 @@ class TargetRange:
         The least and the largest, which may be infinite.
     step : float
         0 for all numbers between; else `low` and whole steps from it.
+    ignored : float
+        One more that is taken and does not count; NaN for none.
     shares : bool
         Those of a sample are shares of 1.
     way : str
@@ -33,6 +35,7 @@ class TargetRange:
     low: float
     high: float
     step: float
+    ignored: float
     shares: bool
     way: str
 
@@ -81,6 +84,7 @@ class TargetRange:
         if self.step:
             steps = (values.astype(np.float64) - self.low) / self.step
             inside &= steps == np.floor(steps)
+        inside |= values == self.ignored
         return ~inside & np.isfinite(values)
 
     def _place(self, name: str, row: int, strays: NDArray[np.bool_], values: NDArray[Any]) -> str:

@@ -20,7 +20,16 @@ from armtrain.ir.arithmetic import Combine, Function, Rectifier
 from armtrain.ir.catalogue import ROWS
 from armtrain.ir.catalogue.blocks import UPDATE_OF
 from armtrain.ir.op_codes import OpCode
-from armtrain.limits import MAX_DIM, MAX_FLOAT, MAX_RECORDS, MAX_WINDOW, MIN_FLOAT, NO_LABEL
+from armtrain.limits import (
+    MAX_DIM,
+    MAX_FLOAT,
+    MAX_LABEL,
+    MAX_RECORDS,
+    MAX_WINDOW,
+    MIN_FLOAT,
+    MIN_LABEL,
+    NO_LABEL,
+)
 
 __all__ = ["OPS", "UPDATE_OF", "Access", "AttrSpec", "OpCode", "OpSpec", "OperandSpec", "spec_of"]
 
@@ -131,7 +140,8 @@ _ATTR_TYPES: dict[str, tuple[str, int | float, int | float]] = {
     "rate": ("f", 0.0, MAX_FLOAT),
     "real": ("f", -MAX_FLOAT, MAX_FLOAT),
     "norm": ("f", MIN_FLOAT, MAX_FLOAT),
-    "label": ("i", NO_LABEL, MAX_DIM),
+    "label": ("i", MIN_LABEL, MAX_LABEL),
+    "padding": ("i", NO_LABEL, MAX_DIM),
 }
 """Word of an attribute in the catalogue -> kind and range; a '*' after it: any number of them."""
 

@@ -7,7 +7,7 @@ from inspect import signature
 from typing import Any, ClassVar
 
 from armtrain.errors import ArgumentError
-from armtrain.limits import MAX_DIM, NO_LABEL
+from armtrain.limits import MAX_LABEL, MIN_LABEL
 from armtrain.nn.arguments import rate, refuse_unless
 from armtrain.values import as_integer, known_kind
 
@@ -150,11 +150,11 @@ def weights_of(what: str, value: object) -> tuple[float, ...] | None:
 
 
 def ignored(loss: Loss, value: object) -> int:
-    """Return a label that does not count."""
+    """Return a label that does not count, of a class or not."""
     label = as_integer(value)
-    if label is None or not (label == NO_LABEL or 0 <= label <= MAX_DIM):
+    if label is None or not MIN_LABEL <= label <= MAX_LABEL:
         raise ArgumentError(
-            f"{type(loss).__name__}: ignore_index needs a class, an integer from 0, or {NO_LABEL} "
-            f"for none, got {value!r}; give samples without a class a class of their own"
+            f"{type(loss).__name__}: ignore_index needs an integer from {MIN_LABEL} to "
+            f"{MAX_LABEL}, got {value!r}; give the label of samples that do not count"
         )
     return label

@@ -48,8 +48,9 @@ class CrossEntropyLoss(Loss):
     size_average, reduce, reduction
         Only torch's defaults, in torch's order.
     ignore_index : int
-        Samples, or places, of this class count neither for the mean nor for the accuracy; -100:
-        none.
+        Samples, or places, with this label count neither for the mean nor for the accuracy. It may
+        be a class or any other label, as -1, or 255 of masks; labels of places are float32, and
+        theirs is from -2^24 to 2^24.
     label_smoothing : float
         Share of the target that all classes have alike, 0 to 1.
     probabilities : bool

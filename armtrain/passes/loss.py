@@ -10,7 +10,7 @@ from armtrain.dtypes import DType
 from armtrain.errors import ArgumentError, ShapeError
 from armtrain.ir.ops import OpCode, spec_of
 from armtrain.ir.program import Phase, Role, Step, TensorId
-from armtrain.limits import MAX_WEIGHTS, NO_LABEL
+from armtrain.limits import MAX_INDICES, MAX_WEIGHTS, NO_LABEL
 from armtrain.nn.loss_base import plain_loss
 from armtrain.nn.losses import (
     BCEWithLogitsLoss,
@@ -122,7 +122,7 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
     Raises
     ------
     ArgumentError
-        Not a loss, or a subclass with code of its own.
+        Not a loss, a subclass with code of its own, or a label to ignore that float32 lacks.
     ShapeError
         Labels for something else than (N, classes).
     """
@@ -142,7 +142,7 @@ def check_loss(loss: object, output_shape: tuple[int, ...]) -> Loss:
 
 
 def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
-    """Refuse weights and an ignored label that the output's features do not have."""
+    """Refuse weights that the output's features do not have, and a label that no float is."""
     name, rule = type(loss).__name__, _rule(loss, output_shape)
     features = output_shape[1 if rule.places else -1]
     weights = loss.options.get(rule.weights) or ()
@@ -156,9 +156,10 @@ def _check_features(loss: Loss, output_shape: tuple[int, ...]) -> None:
     if len(weights) > MAX_WEIGHTS:
         raise ShapeError(f"{name}: {len(weights)} weights, a plan holds at most {MAX_WEIGHTS}")
     ignored = loss.options.get("ignore_index", NO_LABEL)
-    if ignored >= features:
-        raise ShapeError(
-            f"{name}: ignore_index={ignored} is no class, the network has 0 to {features - 1}"
+    if rule.places and abs(ignored) > MAX_INDICES:
+        raise ArgumentError(
+            f"{name}: ignore_index={ignored} is no label of a place: they are float32, which has "
+            f"all whole numbers to {MAX_INDICES} only; give such places a smaller one, as -1"
         )
 
 

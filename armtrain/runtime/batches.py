@@ -119,13 +119,11 @@ def with_row(
     return NonFiniteError(f"{error} ({where})")
 
 
-def look_at(
-    buffers: Buffers, source: Source, expected: Expected, role: str, ignored_label: int
-) -> tuple[str, ...]:
+def look_at(buffers: Buffers, source: Source, expected: Expected, role: str) -> tuple[str, ...]:
     """Return what `preflight` remarks on data; the buffers take a batch at a time."""
     with buffers.turn:
         scratch = Scratch(buffers.rows, buffers.x, buffers.target)
-        return preflight(source, expected, scratch, role, ignored_label)
+        return preflight(source, expected, scratch, role)
 
 
 def train_batch(engine: Engine, buffers: Buffers, source: Source) -> float:

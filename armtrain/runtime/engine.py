@@ -13,6 +13,7 @@ from armtrain.dtypes import DType
 from armtrain.errors import EngineError, ShapeError
 from armtrain.ir.ops import OPS, OpCode
 from armtrain.ir.program import Phase, Program, Role
+from armtrain.limits import NO_LABEL
 from armtrain.runtime.room import index_bytes
 
 if TYPE_CHECKING:
@@ -93,7 +94,8 @@ def expected_by(engine: Engine, program: Program) -> Expected:
         limits = tuple(known.setdefault(n, n) for n in map(int, rows))
     found = engine.target_range()
     targets = TargetRange(**found) if found else None
-    return expected_of(program, int(info["n_classes"]), limits, targets)
+    ignored = int(info["ignored_label"])
+    return expected_of(program, int(info["n_classes"]), limits, targets, ignored)
 
 
 def expected_of(
@@ -101,6 +103,7 @@ def expected_of(
     n_classes: int,
     index_limits: tuple[int, ...] = (),
     targets: TargetRange | None = None,
+    ignored_label: int = NO_LABEL,
 ) -> Expected:
     """Return what a plan wants of one sample.
 
@@ -113,10 +116,16 @@ def expected_of(
         As in `Expected`.
     targets : TargetRange, optional
         As in `Expected`.
+    ignored_label : int
+        As in `Expected`.
     """
     target = next(t for t in program.tensors if t.role is Role.TARGET)
     if target.dtype is DType.I32:
-        return Expected(program.input_shape, n_classes, index_limits=index_limits)
+        return Expected(
+            *(program.input_shape, n_classes),
+            index_limits=index_limits,
+            ignored_label=ignored_label,
+        )
     shape = target.layout.shape[1:]
     return Expected(program.input_shape, 0, shape, index_limits, targets)
 

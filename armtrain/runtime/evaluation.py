@@ -41,7 +41,7 @@ def evaluate_all(
         metrics,
         n_classes=expected.n_classes,
         loss=plan.program.loss,
-        ignored=int(engine.info()["ignored_label"]),
+        ignored=expected.ignored_label,
     )
     shape, size = output_shape(plan.program), plan.batch_size
     take_room(engine_module(), size, source, beside_bytes=outputs_bytes(asked, size, shape))

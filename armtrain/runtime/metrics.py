@@ -63,12 +63,13 @@ class _TopK:
         self._hits = self._samples = 0
 
     def add(self, outputs: NDArray[np.float32], target: NDArray[Any]) -> None:
+        counted = target != self._ignored  # others need not be classes
+        outputs, target = outputs[counted], target[counted]
         at_label = np.take_along_axis(outputs, target[:, np.newaxis].astype(np.intp), axis=1)
         before = np.arange(outputs.shape[1]) < target[:, np.newaxis]
         rank = ((outputs > at_label) | ((outputs == at_label) & before)).sum(axis=1)
-        counted = target != self._ignored
-        self._hits += int((counted & (rank < self._k)).sum())
-        self._samples += int(counted.sum())
+        self._hits += int((rank < self._k).sum())
+        self._samples += len(target)
 
     def value(self) -> Value:
         return self._hits / self._samples if self._samples else 0.0
@@ -147,7 +148,7 @@ def metrics_of(metrics: object, *, n_classes: int, loss: str, ignored: int) -> d
     loss : str
         Text of the plan's loss.
     ignored : int
-        Label of samples that do not count.
+        Label of samples that do not count, which need not be a class.
 
     Raises
     ------

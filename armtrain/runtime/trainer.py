@@ -270,8 +270,7 @@ class Trainer:
         for note in source.notes if source else ():
             shown.note(f"note: {note}")
         if source and looked_at:
-            ignored = int(self._info["ignored_label"])
-            for remark in look_at(self._buffers, source, self._expected, role, ignored):
+            for remark in look_at(self._buffers, source, self._expected, role):
                 shown.note(f"warning: {remark}")
 
     def evaluate(self, data: Data, *, metrics: str | Iterable[str] = ()) -> Evaluation:

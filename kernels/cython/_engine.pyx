@@ -94,6 +94,7 @@ cdef class Engine:
             "low": targets.low,
             "high": targets.high,
             "step": targets.step,
+            "ignored": targets.ignored,
             "shares": bool(targets.shares),
             "way": targets.way.decode(),
         }

@@ -36,6 +36,7 @@ cdef extern from "armtrain.h" nogil:
         double low
         double high
         double step
+        double ignored
         uint32_t shares
         const char *way
 

@@ -184,6 +184,7 @@ void art_engine_info(const art_engine *engine, art_info *info) {
             info->targets = art_target_ranges[io->targets];
             if (io->targets == ART_TARGETS_PLACES) {
                 info->targets.high = art_engine_classes(engine, io) - 1.0;
+                info->targets.ignored = (double)io->ignored;
             }
         }
     }

@@ -59,7 +59,7 @@ typedef struct art_phase_io {
     uint32_t correct;
     uint32_t output;
     uint32_t loss_step; /* last when there is none */
-    int64_t ignored;    /* samples or places with this label do not count; ART_NO_LABEL: none */
+    int64_t ignored;    /* of a loss of labels: samples or places with this one do not count */
     unsigned targets;   /* what float targets may be: of art_target_ranges */
 } art_phase_io;
 

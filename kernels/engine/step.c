@@ -4,6 +4,7 @@
 
 #include "engine/engine.h"
 #include "engine/indices.h"
+#include "ops/targets.h"
 
 static const char *const phase_names[3] = {"train", "evaluate", "predict"};
 
@@ -51,6 +52,9 @@ static art_status put_labels(art_engine *engine, const art_phase_io *io, const i
     uint32_t classes = art_engine_classes(engine, io);
     ART_FAIL_IF(labels == NULL, err, ART_USE, "no labels were given");
     for (uint32_t i = 0; i < n; i++) {
+        if (labels[i] == io->ignored) {
+            continue;
+        }
         ART_FAIL_IF(labels[i] < 0 || (uint32_t)labels[i] >= classes, err, ART_LABEL,
                     "sample %u of the batch has label %d; the model has classes 0 to %u", i,
                     (int)labels[i], classes - 1);
@@ -66,9 +70,10 @@ static bool counts_for_nothing(const art_phase_io *io, const art_engine *engine,
     const int32_t *labels = target;
     const float *places = target;
     const bool integers = art_engine_tensor(engine, io->target)->dtype == ART_DTYPE_I32;
-    uint64_t i = 0, count = io->ignored == ART_NO_LABEL ? 0 : per_sample(engine, io->target) * n;
+    const bool labelled = integers || io->targets == ART_TARGETS_PLACES;
+    uint64_t i = 0, count = labelled ? per_sample(engine, io->target) * n : 0;
     while (i < count &&
-           (integers ? labels[i] == (int32_t)io->ignored : places[i] == (float)io->ignored)) {
+           (integers ? labels[i] == io->ignored : (double)places[i] == (double)io->ignored)) {
         i++;
     }
     return count > 0 && i == count;

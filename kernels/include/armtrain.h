@@ -72,6 +72,7 @@ typedef struct art_monitor {
 typedef struct art_target_range {
     double low, high; /* the least and the largest */
     double step;      /* 0: all between; else low and whole steps from it */
+    double ignored;   /* one more that is taken and does not count, NaN: none */
     uint32_t shares;  /* 1: those of a sample are shares of 1 */
     const char
         *way; /* who needs that and what to do with others; NULL: all finite ones are taken */
@@ -85,7 +86,7 @@ typedef struct art_info {
     uint32_t n_steps;
     uint32_t target_is_label; /* 1: targets are class indices i32[N]; 0: float32 arrays */
     uint32_t n_classes;       /* last dimension of the logits, 0 without a label target */
-    int32_t ignored_label;    /* samples or places with it do not count; -100 for none */
+    int32_t ignored_label;    /* samples or places with it do not count; it need not be a class */
     art_target_range targets; /* of float targets */
     uint64_t input_elements;  /* per sample */
     uint64_t target_elements; /* per sample */

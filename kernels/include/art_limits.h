@@ -14,5 +14,5 @@
 #define ART_MAX_EPOCHS 2147483647u /* epochs of a run, and steps between two checkpoints */
 #define ART_MAX_SAMPLES 1099511627776ull /* `random:` samples */
 #define ART_MIN_FLOAT 1.1754943508222875e-38 /* smallest attribute but 0 */
-#define ART_NO_LABEL (-100) /* ignore_index of no label */
+#define ART_NO_LABEL (-100) /* ignored where no other label is */
 #endif

@@ -45,7 +45,7 @@ typedef struct loss_job {
     float *dx; /* NULL: only loss and hits */
     size_t rows, classes, block;
     bool logarithms;     /* x are log-probabilities */
-    int64_t ignored;     /* rows with this label do not count */
+    int64_t ignored;     /* rows with this label do not count; it need not be a class */
     const float *weight; /* of each class, or NULL: ones */
     double keep, share;  /* 1 - smoothing, smoothing / classes */
     double whole;        /* sum of all weights, where share needs it */
@@ -58,20 +58,23 @@ static double weight_of(const loss_job *job, int32_t label) {
     return job->weight ? (double)job->weight[label] : 1.0;
 }
 
-/* The label of a row, -1 for a number that is none. */
-static int32_t label_of(const loss_job *job, size_t row) {
+/* What no label and no attribute is. */
+static const int64_t not_whole = INT64_MIN;
+
+/* The label of a row, which may be the ignored one; not_whole for a number that is no label. */
+static int64_t label_of(const loss_job *job, size_t row) {
     if (job->places == NULL) {
         return job->target[row];
     }
     float label = job->places[row];
-    bool known = label >= 0.0f && label < (float)job->classes;
-    return known && (float)(int32_t)label == label ? (int32_t)label : -1;
+    bool fits = label >= -0x1p31f && label < 0x1p31f;
+    return fits && (float)(int32_t)label == label ? (int32_t)label : not_whole;
 }
 
 /* The row's loss; *sum is that of its exponentials, which replace dx if there is one. */
 static double row_loss(const loss_job *job, size_t row, double *sum) {
     const float *x = job->x + row * job->classes;
-    const int32_t label = label_of(job, row);
+    const int32_t label = (int32_t)label_of(job, row);
     const double weight = job->keep * weight_of(job, label);
     if (job->logarithms) {
         return -weight * (double)x[label];
@@ -89,7 +92,7 @@ static double row_loss(const loss_job *job, size_t row, double *sum) {
 /* dx = (all softmax - weight at the label - smoothed weights) / over, from the exponentials. */
 static void row_gradient(const loss_job *job, size_t row, double sum) {
     float *e = job->dx + row * job->classes;
-    const int32_t label = label_of(job, row);
+    const int32_t label = (int32_t)label_of(job, row);
     const double weight = weight_of(job, label), kept = job->keep * weight;
     if (job->logarithms) {
         memset(e, 0, job->classes * sizeof *e);
@@ -113,7 +116,7 @@ static void row_gradient(const loss_job *job, size_t row, double sum) {
 /* Whether the first maximum is at the label; rows with NaN were found out by their loss. */
 static int64_t row_hit(const loss_job *job, size_t row) {
     const float *x = job->x + row * job->classes;
-    const int32_t label = label_of(job, row);
+    const int32_t label = (int32_t)label_of(job, row);
     const float at_label = x[label];
     if (at_label != job->vec->row_max(x, job->classes)) {
         return 0;
@@ -169,20 +172,23 @@ static void run_block(void *context, unsigned tile, unsigned thread) {
     job->hits[tile] = hits;
 }
 
-/* Labels in range; the sum of their weights, in order of rows. */
+/* Labels that count are in range; the sum of their weights, in order of rows. */
 static art_status weigh_labels(loss_job *job, art_error *err) {
     const char *what = job->places ? "place" : "sample";
     size_t ignored = 0;
     job->over = 0.0;
     for (size_t row = 0; row < job->rows; row++) {
-        int32_t label = label_of(job, row);
-        ART_FAIL_IF(label < 0 || (size_t)label >= job->classes, err, ART_LABEL,
+        int64_t label = label_of(job, row);
+        if (label == job->ignored) {
+            ignored++;
+            continue;
+        }
+        ART_FAIL_IF(label < 0 || (uint64_t)label >= job->classes, err, ART_LABEL,
                     "label %.10g of %s %zu in this batch is out of range: the model has %zu "
                     "classes, labels must be 0 to %zu",
-                    job->places ? (double)job->places[row] : label, what, row, job->classes,
+                    job->places ? (double)job->places[row] : (double)label, what, row, job->classes,
                     job->classes - 1);
-        ignored += label == job->ignored;
-        job->over += label == job->ignored ? 0.0 : weight_of(job, label);
+        job->over += weight_of(job, (int32_t)label);
     }
     ART_FAIL_IF(ignored == job->rows, err, ART_LABEL,
                 "all %zu %ss of this batch have the ignored label %d, so that it has no mean "
@@ -202,7 +208,7 @@ static loss_job job_of(const art_op_args *args) {
                       .target = args->operand[TARGET].data,
                       .rows = (size_t)art_count(x) / x->dims[x->ndim - 1],
                       .classes = x->dims[x->ndim - 1],
-                      .ignored = -1,
+                      .ignored = ART_NO_LABEL,
                       .keep = 1.0};
 }
 

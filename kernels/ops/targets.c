@@ -6,35 +6,35 @@
 
 /* float32 holds the exponentials of numbers up to the last high. */
 const art_target_range art_target_ranges[] = {
-    [ART_TARGETS_BINARY] = {0.0, 1.0, 0.0, 0,
+    [ART_TARGETS_BINARY] = {0.0, 1.0, 0.0, NAN, 0,
                             "binary cross-entropy needs targets from 0 to 1: divide larger ones by "
                             "their largest value, make (y + 1) / 2 of -1 and 1"},
-    [ART_TARGETS_CLASSES] = {0.0, 1.0, 0.0, 1,
+    [ART_TARGETS_CLASSES] = {0.0, 1.0, 0.0, NAN, 1,
                              "cross-entropy of probabilities needs targets from 0 to 1: divide the "
                              "numbers of a row by their sum"},
-    [ART_TARGETS_PAIRS] = {-1.0, 1.0, 2.0, 0,
+    [ART_TARGETS_PAIRS] = {-1.0, 1.0, 2.0, NAN, 0,
                            "cosine embedding needs 1 for pairs that are alike, else -1: make "
                            "2 * y - 1 of 0 and 1"},
     [ART_TARGETS_PLACES] =
-        {0.0, 0.0, 1.0, 0,
+        {0.0, 0.0, 1.0, NAN, 0,
          "cross-entropy of places needs whole numbers from 0, below the number "
-         "of classes: subtract 1 from labels that begin with 1, give places that "
-         "do not count a class of their own and plan with it as ignore_index, "
-         "or plan more classes"},
-    [ART_TARGETS_PROBABILITIES] = {0.0, INFINITY, 0.0, 0,
+         "of classes: subtract 1 from labels that begin with 1, map 255 of a mask "
+         "to 1, leave places of one number out with the loss's ignore_index (as "
+         "ignore_index=255), or plan more classes"},
+    [ART_TARGETS_PROBABILITIES] = {0.0, INFINITY, 0.0, NAN, 0,
                                    "a KL divergence needs probabilities: plan with "
                                    "nn.KLDivLoss(log_target=True) for their logarithms"},
-    [ART_TARGETS_LOGARITHMS] = {-INFINITY, 88.5, 0.0, 0,
+    [ART_TARGETS_LOGARITHMS] = {-INFINITY, 88.5, 0.0, NAN, 0,
                                 "a KL divergence with log_target needs logarithms of "
                                 "probabilities, which are 0 at most: plan without log_target for "
                                 "probabilities"},
 };
 
 bool art_target_is_good(const art_target_range *range, float target) {
-    if (range->way == NULL) {
+    double value = (double)target;
+    if (range->way == NULL || value == range->ignored) {
         return true;
     }
-    double value = (double)target;
     bool inside = value >= range->low && value <= range->high;
     if (!inside || range->step == 0.0) {
         return inside;

@@ -13,7 +13,8 @@ enum {
     ART_TARGETS_BINARY,
     ART_TARGETS_CLASSES,
     ART_TARGETS_PAIRS,
-    ART_TARGETS_PLACES, /* `high` is that of no loss: the last class takes its place */
+    ART_TARGETS_PLACES, /* `high` and `ignored` are those of no loss: the last class and the
+                         * ignored label take their places */
     ART_TARGETS_PROBABILITIES,
     ART_TARGETS_LOGARITHMS,
 };

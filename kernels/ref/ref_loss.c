@@ -24,7 +24,8 @@ static row row_at(const art_array *logits, size_t n) {
 static row row_of(const art_op_args *args, size_t n) {
     const art_array *target = &args->operand[ART_CROSS_ENTROPY_GRAD_TARGET];
     row r = row_at(&args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS], n);
-    r.label = target->dtype == ART_DTYPE_F32 ? (size_t)((const float *)target->data)[n]
+    /* An ignored label may be negative, and is then no place of any row. */
+    r.label = target->dtype == ART_DTYPE_F32 ? (size_t)(int64_t)((const float *)target->data)[n]
                                              : (size_t)((const int32_t *)target->data)[n];
     return r;
 }
@@ -65,15 +66,22 @@ static void gradient(const row *r, double rows, double *out, double *tol) {
 static void cross_entropy(const art_op_args *args, double *loss, double *loss_tol, double *out,
                           double *tol) {
     size_t rows = args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS].dims[0];
+    double counted = 0.0;
+    for (size_t n = 0; n < rows; n++) {
+        counted += (int64_t)row_of(args, n).label != ART_NO_LABEL;
+    }
     *loss = *loss_tol = 0.0;
     for (size_t n = 0; n < rows; n++) {
         row r = row_of(args, n);
+        if ((int64_t)r.label == ART_NO_LABEL) {
+            continue;
+        }
         sum_up(&r);
         double one = log(r.sum) - ((double)r.x[r.label] - r.max);
-        *loss += one / (double)rows;
-        *loss_tol += (r.sum_tol / r.sum + 1e-14 * (fabs(one) + 1.0)) / (double)rows;
+        *loss += one / counted;
+        *loss_tol += (r.sum_tol / r.sum + 1e-14 * (fabs(one) + 1.0)) / counted;
         if (out) {
-            gradient(&r, (double)rows, out + n * r.classes, tol + n * r.classes);
+            gradient(&r, counted, out + n * r.classes, tol + n * r.classes);
         }
     }
 }

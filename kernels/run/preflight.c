@@ -136,17 +136,21 @@ static void tell_targets(const run_options *o, const char *role, const seen *s, 
 /* Samples of each class, and what follows from them. */
 typedef struct census {
     uint64_t *of;
-    uint32_t classes; /* the ignored one among them */
+    uint32_t classes; /* the ignored one among them, if it is one */
     uint32_t counted; /* without it */
     uint32_t used, most, least;
 } census;
 
-static art_status count_labels(const run_column *y, census *c, art_error *err) {
+/* Labels that do not count need not be classes. */
+static art_status count_labels(const run_column *y, census *c, int32_t ignored, art_error *err) {
     static int64_t labels[RUN_CHUNK];
     for (uint64_t first = 0; first < y->count; first += RUN_CHUNK) {
         size_t n = y->count - first < RUN_CHUNK ? (size_t)(y->count - first) : RUN_CHUNK;
         ART_TRY(run_column_integers(y, first, n, labels, err));
         for (size_t i = 0; i < n; i++) {
+            if (labels[i] == ignored) {
+                continue;
+            }
             ART_FAIL_IF(labels[i] < 0 || labels[i] >= (int64_t)c->classes, err, ART_LABEL,
                         "%s changed while it was read: row %llu has the label %lld", y->name,
                         (unsigned long long)(first + i), (long long)labels[i]);
@@ -228,7 +232,7 @@ static art_status look_at_labels(const run_source *s, const run_options *o, cons
     c.of = calloc(info->n_classes, sizeof *c.of);
     ART_FAIL_IF(c.of == NULL, err, ART_MEMORY_MAP, "no memory to count %u classes",
                 info->n_classes);
-    art_status status = count_labels(&s->y, &c, err);
+    art_status status = count_labels(&s->y, &c, info->ignored_label, err);
     if (status == ART_OK) {
         find_extremes(&c, info->ignored_label);
         tell_classes(o, role, &c, s->count, info->ignored_label, training);

@@ -139,14 +139,22 @@ static art_status check_floats(const run_column *column, bool bytes_allowed, art
     return ART_OK;
 }
 
-/* Smallest, largest and first bad label of a column. */
+/* Smallest and largest label of a column that counts, and the first bad one. */
 typedef struct label_range {
-    int64_t low, high;
+    int64_t low, high, stray;
     uint64_t bad_row;
-    bool bad;
+    bool bad, alike; /* there is one; all are the same */
 } label_range;
 
-static art_status scan(const run_column *y, uint32_t classes, label_range *found, art_error *err) {
+static void note_stray(label_range *found, int64_t label, uint64_t row) {
+    if (!found->bad) {
+        *found = (label_range){found->low, found->high, label, row, true, true};
+    }
+    found->alike = found->alike && label == found->stray;
+}
+
+static art_status scan(const run_column *y, const art_info *info, label_range *found,
+                       art_error *err) {
     static int64_t chunk[RUN_CHUNK];
     found->low = INT64_MAX;
     found->high = INT64_MIN;
@@ -154,19 +162,47 @@ static art_status scan(const run_column *y, uint32_t classes, label_range *found
         size_t n = y->count - first < RUN_CHUNK ? (size_t)(y->count - first) : RUN_CHUNK;
         ART_TRY(run_column_integers(y, first, n, chunk, err));
         for (size_t i = 0; i < n; i++) {
+            if (chunk[i] == info->ignored_label) {
+                continue;
+            }
             found->low = chunk[i] < found->low ? chunk[i] : found->low;
             found->high = chunk[i] > found->high ? chunk[i] : found->high;
-            if (!found->bad && (chunk[i] < 0 || chunk[i] >= (int64_t)classes)) {
-                found->bad = true;
-                found->bad_row = first + i;
+            if (chunk[i] < 0 || chunk[i] >= (int64_t)info->n_classes) {
+                note_stray(found, chunk[i], first + i);
             }
         }
     }
     return ART_OK;
 }
 
-static art_status check_labels(const run_column *y, uint32_t classes, art_error *err) {
-    char type[16], hint[128];
+/* What helps against labels that are no class. */
+static void hint_at(const label_range *found, uint32_t classes, char *hint, size_t size) {
+    const bool one = found->alike && found->stray == (int32_t)found->stray;
+    if (found->low == 1 && found->high == (int64_t)classes) {
+        snprintf(hint, size, "labels look 1-based: subtract 1");
+        return;
+    }
+    if (found->low < 0 && !one) {
+        snprintf(hint, size,
+                 "drop the samples with negative labels, or make all of them -1: ignore_index=-1 "
+                 "of the loss leaves such samples out");
+        return;
+    }
+    int n = found->low < 0 ? 0 : snprintf(hint, size, "map the values to 0..%u", classes - 1);
+    if (n > 0 && found->high < ART_MAX_DIM) {
+        n += snprintf(hint + n, size - (size_t)n, ", or plan a model with %lld outputs",
+                      (long long)found->high + 1);
+    }
+    if (one) {
+        snprintf(hint + n, size - (size_t)n,
+                 "%signore_index=%lld of the loss leaves such samples out", n > 0 ? "; " : "",
+                 (long long)found->stray);
+    }
+}
+
+static art_status check_labels(const run_column *y, const art_info *info, art_error *err) {
+    char type[16], hint[192];
+    const uint32_t classes = info->n_classes;
     label_range found = {.bad = false};
     ART_FAIL_IF(y->kind == 'f', err, ART_DATA,
                 "%s has labels of type %s, integers are needed: convert whole numbers with "
@@ -176,22 +212,11 @@ static art_status check_labels(const run_column *y, uint32_t classes, art_error 
                 "%s has %llu labels a sample, one is needed: shape (n,); for one-hot rows use "
                 "y.argmax(axis=1)",
                 y->name, (unsigned long long)y->row_elements);
-    ART_TRY(scan(y, classes, &found, err));
+    ART_TRY(scan(y, info, &found, err));
     if (!found.bad) {
         return ART_OK;
     }
-    if (found.low == 1 && found.high == (int64_t)classes) {
-        snprintf(hint, sizeof hint, "labels look 1-based: subtract 1");
-    } else if (found.low < 0) {
-        snprintf(hint, sizeof hint,
-                 "there is no ignore value: drop the samples with negative labels");
-    } else {
-        int n = snprintf(hint, sizeof hint, "map the values to 0..%u", classes - 1);
-        if (found.high < ART_MAX_DIM) {
-            snprintf(hint + n, sizeof hint - (size_t)n, ", or plan a model with %lld outputs",
-                     (long long)found.high + 1);
-        }
-    }
+    hint_at(&found, classes, hint, sizeof hint);
     return art_fail(err, ART_LABEL, __FILE__, __LINE__,
                     "%s: labels must lie in 0..%u, these lie in %lld..%lld%s; the first bad one is "
                     "in row %llu (counted from 0); %s",
@@ -321,7 +346,7 @@ static art_status check_columns(run_source *s, const art_engine *engine, art_err
     ART_TRY(check_shape(&s->x, art_engine_tensor(engine, io->input), "input", err));
     ART_TRY(check_inputs(s, engine, err));
     if (info.target_is_label) {
-        return check_labels(&s->y, info.n_classes, err);
+        return check_labels(&s->y, &info, err);
     }
     ART_TRY(check_shape(&s->y, art_engine_tensor(engine, io->target), "target", err));
     ART_TRY(check_floats(&s->y, false, err));

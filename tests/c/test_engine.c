@@ -152,6 +152,10 @@ static void batches_refused(void) {
     labels[2] = -1;
     EXPECT_STATUS(art_engine_evaluate_step(engine, x, labels, 4, &loss, &correct, &err), ART_LABEL,
                   err, "label -1");
+    labels[2] = ART_NO_LABEL;
+    EXPECT_STATUS(art_engine_evaluate_step(engine, x, labels, 4, &loss, &correct, &err), ART_OK,
+                  err, "");
+    EXPECT(art_engine_counted(engine) == 3.0);
     labels[2] = 0;
     x[MLP_IN + 5] = NAN;
     EXPECT_STATUS(art_engine_train_step(engine, x, labels, 4, &loss, &err), ART_NONFINITE, err,

@@ -64,6 +64,9 @@ static void test_labels(void) {
     s = cross_entropy(2, 3, logits, (const int32_t[]){-1, 0});
     EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "label -1 of sample 0");
     scene_free(&s);
+    s = cross_entropy(2, 3, logits, (const int32_t[]){ART_NO_LABEL, 0});
+    EXPECT_STATUS(run(&s, NULL, &err), ART_OK, err, "");
+    scene_free(&s);
 }
 
 /* Equal maxima count for the first of them; a row with NaN is never right. */
@@ -110,6 +113,12 @@ static void test_uncounted_labels(void) {
     scene_free(&s);
     s = weighted((const int32_t[]){1, 2}, weights, 2);
     EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "the labels of all 2 samples of this batch");
+    scene_free(&s);
+    s = weighted((const int32_t[]){ART_NO_LABEL, 2}, weights, -1);
+    EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "label -100 of sample 0");
+    scene_free(&s);
+    s = weighted((const int32_t[]){-1, -1}, weights, -1);
+    EXPECT_STATUS(run(&s, NULL, &err), ART_LABEL, err, "all 2 samples of this batch have the ign");
     scene_free(&s);
     s = weighted((const int32_t[]){0, 2}, weights, ART_NO_LABEL);
     EXPECT_STATUS(run(&s, NULL, &err), ART_OK, err, "");

@@ -270,7 +270,7 @@ static void test_cross_entropy_of(int rows, int classes, double spread) {
     int32_t *a = scene_operand(&s, ART_CROSS_ENTROPY_GRAD_TARGET, ART_DTYPE_I32, 1, 1, rows);
     int32_t *b = scene_operand(&e, ART_CROSS_ENTROPY_EVAL_TARGET, ART_DTYPE_I32, 1, 1, rows);
     for (int i = 0; i < rows; i++) {
-        a[i] = b[i] = i * 7 % classes;
+        a[i] = b[i] = i % 5 == 3 ? ART_NO_LABEL : i * 7 % classes;
     }
     scene_operand(&s, ART_CROSS_ENTROPY_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
     scene_operand(&e, ART_CROSS_ENTROPY_EVAL_LOSS, ART_DTYPE_F64, 0, 1, 1);
@@ -405,13 +405,17 @@ static void test_bce(void) {
     test_bce_of(9000, 7, 7);
 }
 
+/* Of a class, and of none. */
+static const int64_t ignored_labels[5] = {0, -1, INT32_MIN, INT32_MAX, ART_NO_LABEL};
+
 /* Weights, smoothing and an ignored label, and the same of log-probabilities. */
 static void label_scene(scene s, int rows, int classes, unsigned fixed, bool weights) {
+    const int32_t ignored = (int32_t)s.attr[fixed - 1].i;
     scene_operand(&s, ART_NLL_GRAD_Y, F32, 1, 2, rows, classes);
     scene_floats(&s, ART_NLL_GRAD_Y, rows & 1 ? -5 : -80, 0);
     int32_t *labels = scene_operand(&s, ART_NLL_GRAD_TARGET, ART_DTYPE_I32, 1, 1, rows);
     for (int i = 0; i < rows; i++) {
-        labels[i] = (i * 7 + 1) % classes;
+        labels[i] = i % 5 == 3 ? ignored : (i * 7 + 1) % classes;
     }
     scene_operand(&s, ART_NLL_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
     for (unsigned c = 0; weights && c < (unsigned)classes; c++) {
@@ -430,10 +434,11 @@ static void test_weighted_labels_of(int rows, int classes, double smoothing, boo
     scene w[] = {NEW(WEIGHTED_CROSS_ENTROPY_GRAD, weighted_cross_entropy_grad),
                  NEW(WEIGHTED_CROSS_ENTROPY_EVAL, weighted_cross_entropy_eval)};
     scene n[] = {NEW(NLL_GRAD, nll_grad), NEW(NLL_EVAL, nll_eval)};
+    const int64_t ignored = ignored_labels[(rows + classes) % 5];
     for (int k = 0; k < 2; k++) {
         w[k].attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_SMOOTHING].f = smoothing;
-        w[k].attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i = rows > 2 ? 0 : ART_NO_LABEL;
-        n[k].attr[ART_NLL_GRAD_A_IGNORE_INDEX].i = rows > 2 ? 0 : ART_NO_LABEL;
+        w[k].attr[ART_WEIGHTED_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i = ignored;
+        n[k].attr[ART_NLL_GRAD_A_IGNORE_INDEX].i = ignored;
         label_scene(w[k], rows, classes, 2, weights);
         label_scene(n[k], rows, classes, 1, weights);
     }
@@ -455,6 +460,8 @@ static void test_weighted_labels(void) {
 
 /* A label for each place of a sample, as a float. */
 static void test_places_of(int samples, int places, int classes, double smoothing, bool weights) {
+    static const int64_t exact[4] = {0, -1, 255, -(1 << 24)};
+    const int64_t ignored = exact[(samples + classes) % 4];
     scene s[] = {NEW(PLACES_CROSS_ENTROPY_GRAD, places_cross_entropy_grad),
                  NEW(PLACES_CROSS_ENTROPY_EVAL, places_cross_entropy_eval)};
     for (int k = 0; k < 2; k++) {
@@ -463,11 +470,11 @@ static void test_places_of(int samples, int places, int classes, double smoothin
         float *t =
             scene_operand(&s[k], ART_PLACES_CROSS_ENTROPY_GRAD_TARGET, F32, 1, 2, samples, places);
         for (int i = 0; i < samples * places; i++) {
-            t[i] = (float)((i * 3 + 1) % classes);
+            t[i] = (float)(i % 5 == 3 ? ignored : (i * 3 + 1) % classes);
         }
         scene_operand(&s[k], ART_PLACES_CROSS_ENTROPY_GRAD_LOSS, ART_DTYPE_F64, 0, 1, 1);
         s[k].attr[ART_PLACES_CROSS_ENTROPY_GRAD_A_SMOOTHING].f = smoothing;
-        s[k].attr[ART_PLACES_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i = places > 2 ? 0 : ART_NO_LABEL;
+        s[k].attr[ART_PLACES_CROSS_ENTROPY_GRAD_A_IGNORE_INDEX].i = ignored;
         s[k].args.n_attrs = 2 + (weights ? (unsigned)classes : 0);
         for (unsigned c = 2; c < s[k].args.n_attrs; c++) {
             s[k].attr[c].f = c == 3 ? 0 : 0.5 * c;

@@ -49,6 +49,8 @@ def both(
     else:
         assert error.partition("; the first bad")[0] in done.stderr
         assert ("labels look 1-based: subtract 1" in error) == ("1-based" in done.stderr)
+        ours, theirs_too = (text.partition("ignore_index")[2] for text in (error, done.stderr))
+        assert ours == theirs_too.strip()
     assert code == done.returncode
     return code, "\n".join([*said, error])
 
@@ -83,6 +85,11 @@ def test_a_negative_label(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     code, said = both(tmp_path, inputs(), y, 3, capsys)
     assert code == 1
     assert "these lie in -1..2; the first bad one is in row 3" in said
+    assert said.endswith("; ignore_index=-1 of the loss leaves such samples out")
+    y[4] = -3
+    code, said = both(tmp_path, inputs(), y, 3, capsys)
+    assert code == 1
+    assert "make all of them -1: ignore_index=-1 of the loss leaves such samples out" in said
 
 
 def test_a_mask_of_0_and_255(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

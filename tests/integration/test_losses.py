@@ -148,12 +148,13 @@ def test_options_are_in_the_plan() -> None:
     assert train.attrs == (0.1, -100, 1.0, 2.0, 3.0)
 
 
-def test_no_label_is_ignored_unless_asked() -> None:
+def test_the_ignored_label_is_torchs_unless_asked() -> None:
     """Losses without labels have no such attribute to read."""
     kinds = (nn.MSELoss(), nn.HuberLoss(), nn.BCEWithLogitsLoss(pos_weight=2.0))
     for loss in (*kinds, nn.CrossEntropyLoss(), nn.NLLLoss((1, 2, 3))):
         assert trainer_of(loss).info["ignored_label"] == -100
     assert trainer_of(nn.NLLLoss(ignore_index=1)).info["ignored_label"] == 1
+    assert trainer_of(nn.NLLLoss(ignore_index=-1)).info["ignored_label"] == -1
     assert trainer_of_places(nn.CrossEntropyLoss()).info["ignored_label"] == -100
     assert trainer_of_places(nn.CrossEntropyLoss(ignore_index=1)).info["ignored_label"] == 1
 

@@ -89,7 +89,11 @@ def test_what_opening_refuses_is_what_a_step_refuses(name: str) -> None:
         ("pairs", 0.0, "lie in -1..1 in steps of 2, row 13 (counted from 0) has 0 at element 2"),
         ("places", 3.0, "lie in 0..2 in steps of 1, row 13 (counted from 0) has 3 at element 2"),
         ("places", 0.5, "has 0.5 at element 2; cross-entropy of places needs whole numbers"),
-        ("places", -100.0, "a class of their own and plan with it as ignore_index"),
+        (
+            "places",
+            -100.0,
+            "leave places of one number out with the loss's ignore_index (as ignore",
+        ),
         ("divergence", -0.25, "lie in 0..inf, row 13 (counted from 0) has -0.25 at element 2"),
         ("logarithms", 90.0, "lie in -inf..88.5, row 13 (counted from 0) has 90 at element 2"),
     ],

@@ -20,14 +20,14 @@ ROWS: tuple[Row, ...] = (
     (
         OpCode.EMBEDDING_GRAD,
         "x:R dy:R dw:W",
-        f"{_TURNED} padding:label",
+        f"{_TURNED} padding:padding",
         "",
         "dw[v] = sum of dy where x = v, in order of x; 0 for v = padding",
     ),
     (
         OpCode.EMBEDDING_GRAD_ROWS,
         "x:R dy:R rows:W ws:S",
-        "padding:label",
+        "padding:padding",
         "rows=dy",
         "the same sums, each in the row of the first x = v; all other rows are 0",
     ),

@@ -18,7 +18,8 @@ ROWS: tuple[Row, ...] = (
         "logits:R target:R loss:W dlogits:W ws:S?",
         "",
         "dlogits=logits",
-        "mean over N of -log softmax; target i32[N]; loss f64[1]; dlogits already divided by N",
+        "mean over N of -log softmax; target i32[N], rows with -100 do not count; loss f64[1]; "
+        "dlogits already divided by N",
     ),
     (
         OpCode.CROSS_ENTROPY_EVAL,

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from armtrain.limits import NO_LABEL
 from armtrain.runtime.reference.arena import Array
 from armtrain.runtime.reference.call import Call, Outputs
 
@@ -40,22 +41,30 @@ def _log_softmax(logits: Array) -> Array:
     return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
+def _counted(call: Call) -> NDArray[np.bool_]:
+    """Return which rows count: the label of others need not be a class."""
+    ignored = call.integer("ignore_index") if "ignore_index" in call.attrs else NO_LABEL
+    return np.asarray(call["target"] != ignored)
+
+
 def _labels(call: Call) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return (row numbers, labels) as integer index arrays."""
-    target = call["target"]
-    return np.arange(target.size, dtype=np.int64), target.astype(np.int64)
+    """Return (row numbers, labels) as integer index arrays, 0 for rows that do not count."""
+    labels = np.where(_counted(call), call["target"], 0).astype(np.int64)
+    return np.arange(labels.size, dtype=np.int64), labels
 
 
 def _cross_entropy(call: Call) -> Array:
     """Return the loss of shape (1,)."""
-    return np.array([-_log_softmax(call["logits"])[_labels(call)].mean()])
+    return np.array([-_log_softmax(call["logits"])[_labels(call)][_counted(call)].mean()])
 
 
 def cross_entropy_grad(call: Call) -> Outputs:
     """Loss = -mean log softmax[target]; dlogits = (softmax - one-hot) / N."""
     probabilities = np.exp(_log_softmax(call["logits"]))
     probabilities[_labels(call)] -= 1.0
-    return {"loss": _cross_entropy(call), "dlogits": probabilities / len(probabilities)}
+    counted = _counted(call)
+    gradient = probabilities * counted[:, np.newaxis] / counted.sum()
+    return {"loss": _cross_entropy(call), "dlogits": gradient}
 
 
 def cross_entropy_eval(call: Call) -> Outputs:
@@ -140,16 +149,15 @@ def _label_loss(call: Call, logarithms: Array, smoothing: float) -> tuple[Array,
     weights = call.many("weight") if "weight[0]" in call.attrs else np.ones(classes)
     shares = np.full_like(logarithms, smoothing / classes)
     shares[_labels(call)] += 1.0 - smoothing
-    counted = call["target"] != call.integer("ignore_index")
+    counted = _counted(call)
     shares = shares * weights * counted[:, np.newaxis]
-    over = (weights[call["target"].astype(np.int64)] * counted).sum()
+    over = (weights[_labels(call)[1]] * counted).sum()
     return np.array([-(shares * logarithms).sum() / over]), shares / over
 
 
 def _right(call: Call) -> Array:
     """Return how many counted rows have their first maximum at the target."""
-    counted = call["target"] != call.integer("ignore_index")
-    return np.array([float((counted & (call["y"].argmax(axis=1) == call["target"])).sum())])
+    return np.array([float((_counted(call) & (call["y"].argmax(axis=1) == call["target"])).sum())])
 
 
 def weighted_cross_entropy_grad(call: Call) -> Outputs:

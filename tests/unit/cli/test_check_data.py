@@ -72,6 +72,25 @@ def test_warnings(
     assert any(warning in line for line in report["warnings"]), report["warnings"]
 
 
+def test_a_label_below_0_may_be_one_that_a_loss_ignores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    x = np.random.default_rng(0).random((40, 3))
+    y = np.arange(40) % 2
+    y[:2] = -1
+    code, report = check(capsys, npz(tmp_path / "d.npz", x, y), "-o", str(tmp_path / "m.json"))
+    said = "2 sample(s) have the label -1, which is no class: ignore_index=-1 of the loss leaves"
+    assert (code, [line[: len(said)] for line in report["warnings"]]) == (0, [said])
+    assert [(c["number"], c["count"]) for c in report["classes"]] == [(-1, 2), (0, 19), (1, 19)]
+    y[0] = -2
+    code, report = check(capsys, npz(tmp_path / "d.npz", x, y))
+    assert code == 1
+    assert (
+        "labels below 0, the smallest -2: leave these samples out, or make" in report["errors"][0]
+    )
+    assert check(capsys, npz(tmp_path / "d.npz", x, y * 0 - 1))[0] == 0
+
+
 @pytest.mark.parametrize("x", [[[-1], [2]], [[1], [2**24]]])
 def test_integers_without_a_scale_that_are_no_indices_are_an_error(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], x: list[list[int]]

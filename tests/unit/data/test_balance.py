@@ -50,7 +50,7 @@ def test_a_spec_is_read_and_its_class_names_count(tmp_path: Path) -> None:
         ([0, 1], 4, ArgumentError, r"of 4 classes 2 have no samples \(2, 3\)"),
         ([], None, ArgumentError, "0 classes|integers are needed"),
         ([0, 1, 2], 2, DataError, r"row 2 \(counted from 0\) is 2; labels must lie in 0..1"),
-        ([0, -1], None, DataError, r"row 1 .* is -1"),
+        ([0, -1], None, DataError, r"row 1 .* is -1.* as class_weights\(y\[y != -1\]\)"),
         ([0, 70_000], None, DataError, r"is 70000; labels must lie in 0..65471"),
         ([0.5, 1.0], None, DataError, "integers are needed"),
         (np.eye(3, dtype=np.int64), None, DataError, "argmax"),

@@ -28,7 +28,7 @@ def look(x: np.ndarray, *limits: int) -> tuple[np.ndarray, tuple[str, ...]]:
         source.check(wanted, targets=True)
         source.read(rows, out, target)
         read = out.copy()
-        return read, preflight(source, wanted, Scratch(rows, out, target), "training", -100)
+        return read, preflight(source, wanted, Scratch(rows, out, target), "training")
 
 
 def ids(rows: int = 200) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,10 @@ def look(
     """Return the remarks on arrays."""
     x, y = np.asarray(x), np.asarray(y)
     target_shape = () if n_classes else y.shape[1:]
-    expected = Expected(x.shape[1:], n_classes, target_shape)
+    expected = Expected(x.shape[1:], n_classes, target_shape, ignored_label=ignored)
     with open_data((x, y), print, BATCH) as source:
         source.check(expected, targets=True)
-        return preflight(source, expected, scratch(expected), role, ignored)
+        return preflight(source, expected, scratch(expected), role)
 
 
 def scratch(expected: Expected) -> Scratch:
@@ -125,6 +126,18 @@ def test_an_ignored_class_is_no_class() -> None:
     )
 
 
+@pytest.mark.parametrize("ignored", [-1, -100, 3, 255, -(2**31), 2**31 - 1])
+def test_an_ignored_label_need_be_no_class(ignored: int) -> None:
+    y = np.array([0, 1, ignored] * 7)
+    assert look(inputs(21), y, n_classes=2, ignored=ignored) == ()
+    (remark,) = look(inputs(5), [ignored] * 5, n_classes=2, ignored=ignored)
+    assert f"all 5 samples have the ignored label {ignored}" in remark
+    (remark,) = look(inputs(5), [1, ignored] * 2 + [1], n_classes=2, ignored=ignored)
+    assert "all samples are of class 1" in remark
+    with pytest.raises(DataError, match=r"0\.\.1, these lie in 0\.\.2; .* row 2 .*ignore_index=2 "):
+        look(inputs(4), [0, ignored, 2, 1], n_classes=2, ignored=ignored)
+
+
 def test_labels_of_a_source_with_a_careless_check_are_refused() -> None:
     class Careless:
         name, count, notes = "mine", 6, ()
@@ -135,7 +148,7 @@ def test_labels_of_a_source_with_a_careless_check_are_refused() -> None:
 
     expected = Expected((3,), 4)
     with pytest.raises(DataError, match=r"mine:y: .*0\.\.3, row 5 .* has 7"):
-        preflight(Careless(), expected, scratch(expected), "training", -100)
+        preflight(Careless(), expected, scratch(expected), "training")
 
 
 def test_targets_of_a_source_with_a_careless_check_are_refused() -> None:
@@ -146,17 +159,17 @@ def test_targets_of_a_source_with_a_careless_check_are_refused() -> None:
             x[:] = rows[:, None]
             target[:] = np.where(rows == 5, 2.5, 1)[:, None]
 
-    expected = Expected((3,), 0, (2,), (), TargetRange(-1.0, 3.0, 2.0, False, "take others"))
+    expected = Expected((3,), 0, (2,), (), TargetRange(-1.0, 3.0, 2.0, nan, False, "take others"))
     with pytest.raises(
         DataError, match=r"mine:y: .*-1\.\.3 in steps of 2, row 5 .* has 2.5 at elem"
     ):
-        preflight(Careless(), expected, scratch(expected), "training", -100)
+        preflight(Careless(), expected, scratch(expected), "training")
 
 
 def test_trusted_data_are_not_read() -> None:
     source = RandomSource(None, 10**12, 0)
     expected = Expected((3,), 4)
-    assert preflight(source, expected, scratch(expected), "training", -100) == ()
+    assert preflight(source, expected, scratch(expected), "training") == ()
 
 
 def test_memory_does_not_grow_with_the_data() -> None:
@@ -166,7 +179,7 @@ def test_memory_does_not_grow_with_the_data() -> None:
         source.check(expected, targets=True)
         buffers = scratch(expected)
         tracemalloc.start()
-        preflight(source, expected, buffers, "training", -100)
+        preflight(source, expected, buffers, "training")
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
     assert peak < 100_000

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -84,13 +86,42 @@ def test_labels_with_gaps() -> None:
 
 
 def test_negative_label() -> None:
-    with pytest.raises(DataError, match=r"lie in -1\.\.2; the first bad one is in row 3 .*ignore"):
-        labels([0, 1, 2, -1], 3)
+    with pytest.raises(
+        DataError,
+        match=r"-1\.\.2; the first bad one is in row 3 .* ignore_index=-1 of the loss leav",
+    ):
+        labels([0, 1, 2, -1, -1], 3)
+
+
+@pytest.mark.parametrize("bad", [[-1, -2], [-1, 3], [-(2**40), 0]])
+def test_negative_labels_that_no_one_number_leaves_out(bad: list[int]) -> None:
+    with pytest.raises(DataError, match=r"make all of them -1: ignore_index=-1 of the loss"):
+        labels([0, 1, 2, *bad], 3)
 
 
 def test_mask_values() -> None:
-    with pytest.raises(DataError, match=r"0\.\.255.*for example 255 to 1"):
+    with pytest.raises(
+        DataError, match=r"0\.\.255.*example 255 to 1; ignore_index=255 of the loss"
+    ):
         labels([0, 255, 0], 2)
+    with pytest.raises(DataError, match=r"0\.\.255.*row 1 .*example 255 to 2$"):
+        labels([0, 254, 255], 3)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i8", "u8", ">i4", "?"])
+def test_the_ignored_label_is_taken_in_every_type(dtype: str) -> None:
+    y = np.array([0, 1, 1, 0], dtype)
+    ignored = 100 if dtype != "?" else 1
+    y[2] = ignored
+    _, got = read((np.zeros((4, 4), np.float32), y), replace(LABELS, ignored_label=ignored))
+    assert got.tolist() == [0, 1, ignored, 0]
+
+
+def test_a_wide_label_is_not_the_ignored_one_that_it_would_become() -> None:
+    for wide in (2**32 - 1, 2**64 - 1):
+        y = np.array([0, 1, wide, 0], np.uint64)
+        with pytest.raises(DataError, match=rf"0\.\.{wide}; .* row 2 "):
+            read((np.zeros((4, 4), np.float32), y), replace(LABELS, ignored_label=-1))
 
 
 def test_too_many_classes() -> None:

@@ -98,7 +98,8 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.CrossEntropyLoss([0.0, 0.0]), "weight needs a number above 0, all 2 are 0"),
         (lambda: nn.CrossEntropyLoss([]), "weight is empty"),
         (lambda: nn.NLLLoss([1.0, float("nan")]), r"weight\[1\] needs a finite number"),
-        (lambda: nn.NLLLoss(ignore_index=-1), "ignore_index needs a class, .* -100 for none"),
+        (lambda: nn.NLLLoss(ignore_index=2**31), "needs an integer from -2147483648 to 2147483647"),
+        (lambda: nn.NLLLoss(ignore_index=-(2**31) - 1), "ignore_index needs an integer from -21"),
         (lambda: nn.CrossEntropyLoss(probabilities=1), "probabilities needs True or False"),  # type: ignore[arg-type]
         (
             lambda: nn.CrossEntropyLoss(ignore_index=2, probabilities=True),
@@ -110,7 +111,7 @@ def test_defaults_are_those_of_torch() -> None:
         (lambda: nn.MSELoss(False), "size_average=False is not available; use None"),  # type: ignore[arg-type]
         (lambda: nn.MSELoss(None, True), "reduce=True is not available; use None"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(None, False), "size_average=False"),  # type: ignore[arg-type]
-        (lambda: nn.CrossEntropyLoss(None, None, 0.5), "ignore_index needs a class"),  # type: ignore[arg-type]
+        (lambda: nn.CrossEntropyLoss(None, None, 0.5), "ignore_index needs an integer"),  # type: ignore[arg-type]
         (lambda: nn.CrossEntropyLoss(None, None, -100, False), "reduce=False"),  # type: ignore[arg-type]
         (lambda: nn.parse_loss("hinge"), "available are cross_entropy, .*mse"),
         (lambda: nn.parse_loss("mse:beta=1"), "'beta=1' is not an option of mse, .* no options"),

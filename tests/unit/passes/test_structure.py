@@ -267,12 +267,25 @@ def test_nothing_to_train_is_refused_with_the_way_out() -> None:
         (nn.NLLLoss([1.0]), "weight has 1 numbers"),
         (nn.CrossEntropyLoss([1.0], probabilities=True), "weight has 1 numbers"),
         (nn.BCEWithLogitsLoss(pos_weight=[1.0, 2.0]), "pos_weight has 2 numbers"),
-        (nn.CrossEntropyLoss(ignore_index=3), "ignore_index=3 is no class, .* 0 to 2"),
     ],
 )
 def test_losses_need_weights_of_the_outputs_features(loss: nn.Loss, message: str) -> None:
     with pytest.raises(ShapeError, match=message):
         program_of(nn.Linear(4, 3), (4,), loss=loss)
+
+
+def test_an_ignored_label_of_places_is_one_of_float32() -> None:
+    for label in (-1, 255, 2**24, -(2**24)):
+        assert program_of(
+            nn.Conv2d(3, 4, 3), (3, 4, 4), loss=nn.CrossEntropyLoss(ignore_index=label)
+        )
+    for label in (2**24 + 1, -(2**24) - 1, 2**31 - 1):
+        loss = nn.CrossEntropyLoss(ignore_index=label)
+        with pytest.raises(
+            ArgumentError, match=f"ignore_index={label} is no label of a place: .*16777"
+        ):
+            program_of(nn.Conv2d(3, 4, 3), (3, 4, 4), loss=loss)
+        assert program_of(nn.Linear(4, 3), (4,), loss=loss)
 
 
 def test_cross_entropy_needs_classes() -> None:

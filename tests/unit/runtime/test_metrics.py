@@ -38,6 +38,16 @@ def test_ignored_labels_do_not_count() -> None:
     assert value("confusion", ignored=2) == ((1, 0, 0, 1), (1, 0, 0, 0), (0,) * 4, (0,) * 4)
 
 
+@pytest.mark.parametrize("ignored", [-1, -100, 255, 2**31 - 1])
+def test_ignored_labels_need_be_no_classes(ignored: int) -> None:
+    target = np.where(LABELS == 2, ignored, LABELS).astype(np.int32)
+    for name in ("top1", "top3", "confusion"):
+        made = metrics_of(name, n_classes=4, loss="cross_entropy", ignored=ignored)
+        made[name].add(OUTPUTS, target)
+        made[name].add(OUTPUTS[:1], target[:1])
+        assert made[name].value() == value(name, ignored=2)
+
+
 @pytest.mark.parametrize("parts", [1, 3])
 def test_confusion_has_labels_in_rows(parts: int) -> None:
     expected = ((1, 0, 0, 1), (1, 0, 0, 0), (1, 0, 0, 1), (0, 0, 0, 0))

@@ -38,7 +38,7 @@ def test_ranges_of_indices_are_counted() -> None:
     options = {"loss": nn.MSELoss(), "optimizer": optim.SGD(lr=0.1), "threads": 1}
     program = at.plan(net, input_shape=(100_000,), batch_size=1, **options).program
     engine = SimpleNamespace(
-        info=lambda: {"input_elements": 100_000, "n_classes": 0},
+        info=lambda: {"input_elements": 100_000, "n_classes": 0, "ignored_label": -100},
         index_limits=lambda rows: rows.fill(300),
         target_range=lambda: None,
     )
