@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 _UNLIMITED = 1 << 60
+_SPARED_FILE_BYTES = 4 << 20
+_FILE_PAGES_V1 = ("total_active_file", "total_inactive_file", "total_mapped_file")
+_FILE_PAGES_V2 = ("active_file", "inactive_file", "file_mapped")
 _LOW_BYTES = 64 << 20
 _64_BIT = ("aarch64", "armv8", "x86_64")
 
@@ -186,12 +189,17 @@ def cgroup_memory(root: Path) -> tuple[int | None, int | None]:
 
 
 def _file_cache(folder: Path) -> int:
-    """Return the bytes of files that a control group keeps in memory and can drop."""
+    """Return the bytes of files that a control group keeps in memory and can drop.
+
+    Pages that programs have mapped are needed back at once and do not count; of the others half
+    stay, 4 MiB at most, as the kernel's MemAvailable has it.
+    """
     rows = (line.split() for line in (_text(folder / "memory.stat") or "").splitlines())
     found = {row[0]: decimal(row[1]) or 0 for row in rows if len(row) == 2}
-    kinds = ("active_file", "inactive_file")
-    total = "total_" if "total_active_file" in found else ""
-    return sum(found.get(total + kind, 0) for kind in kinds)
+    first = "total_active_file" in found
+    *kinds, mapped = _FILE_PAGES_V1 if first else _FILE_PAGES_V2
+    loose = max(0, sum(found.get(kind, 0) for kind in kinds) - found.get(mapped, 0))
+    return loose - min(loose // 2, _SPARED_FILE_BYTES)
 
 
 def _number(path: Path) -> int | None:

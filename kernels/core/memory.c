@@ -42,10 +42,24 @@ static uint64_t charged_ahead(void) {
     return (uint64_t)processors * CHARGED_PAGES * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* File pages of the group can be dropped by the kernel, so they do not count as used. */
+/* Of file pages that no program has mapped, half must stay, this much at most, as in MemAvailable:
+ * code that is read again and again for lack of room ends in a kill, too. */
+#define SPARED_FILE_BYTES (4u << 20)
+
+uint64_t art_memory_droppable(const char *stat, int version) {
+    static const char *const names[2][3] = {
+        {"total_inactive_file ", "total_active_file ", "total_mapped_file "},
+        {"inactive_file ", "active_file ", "file_mapped "},
+    };
+    const char *const *name = names[version == 2];
+    uint64_t files = art_number_after(stat, name[0], 0) + art_number_after(stat, name[1], 0);
+    uint64_t loose = left(files, art_number_after(stat, name[2], 0));
+    return loose - (loose / 2 < SPARED_FILE_BYTES ? loose / 2 : SPARED_FILE_BYTES);
+}
+
 static void consider_group(void *context, const char *folder, int version) {
-    char text[8192];
-    uint64_t limit, used, cache = 0;
+    char stat[8192];
+    uint64_t limit, used;
     if (version == 2) {
         limit = read_number(folder, "memory.max", UINT64_MAX);
         used = read_number(folder, "memory.current", 0);
@@ -56,13 +70,9 @@ static void consider_group(void *context, const char *folder, int version) {
     if (limit >= (uint64_t)1 << 62) { /* v1 writes "no limit" as a huge number */
         return;
     }
-    if (art_read_text_at(folder, "memory.stat", text, sizeof text) != 0) {
-        cache = version == 2 ? art_number_after(text, "inactive_file ", 0) +
-                                   art_number_after(text, "active_file ", 0)
-                             : art_number_after(text, "total_inactive_file ", 0) +
-                                   art_number_after(text, "total_active_file ", 0);
-    }
-    consider(context, left(limit, left(used, cache) + charged_ahead()),
+    art_read_text_at(folder, "memory.stat", stat, sizeof stat);
+    used = left(used, art_memory_droppable(stat, version)) + charged_ahead();
+    consider(context, left(limit, used),
              version == 2 ? "the control group's memory.max"
                           : "the control group's memory.limit_in_bytes");
 }

@@ -118,6 +118,30 @@ def test_limit_of_version_1(tmp_path: Path) -> None:
     assert cgroup_memory(root) == (5000, None)
 
 
+@pytest.mark.parametrize(
+    ("files", "mapped", "droppable"),
+    [(0, 0, 0), (3000, 0, 1500), (3000, 1000, 1000), (3000, 4000, 0), (64 << 20, 8 << 20, 52 << 20)],
+)
+@pytest.mark.parametrize("version", [1, 2])
+def test_mapped_files_and_some_others_stay(
+    tmp_path: Path, version: int, files: int, mapped: int, droppable: int
+) -> None:
+    total, name = ("total_", "mapped_file") if version == 1 else ("", "file_mapped")
+    stat = f"active_file 1\n{total}active_file {files - files // 3}\n"
+    stat += f"{total}inactive_file {files // 3}\n{total}{name} {mapped}\n"
+    stat = stat.removeprefix("" if version == 1 else "active_file 1\n")
+    limit, used = "max current".split() if version == 2 else "limit_in_bytes usage_in_bytes".split()
+    folder = f"sys__fs__cgroup__{'memory__' if version == 1 else ''}a__memory"
+    group = "2:memory:/a\n" if version == 1 else "0::/a\n"
+    contents = {limit: str(1 << 30), used: str(100 << 20), "stat": stat}
+    root = tree(
+        tmp_path,
+        proc__self__cgroup=group,
+        **{f"{folder}.{key}": text for key, text in contents.items()},
+    )
+    assert cgroup_memory(root) == (1 << 30, (100 << 20) - droppable)
+
+
 @pytest.mark.parametrize("word", ["9" * 5000, "-5", "abc", "", "\u0663"])
 def test_what_is_no_number_says_nothing(tmp_path: Path, word: str) -> None:
     assert decimal(word) is None
@@ -133,7 +157,7 @@ def test_what_is_no_number_says_nothing(tmp_path: Path, word: str) -> None:
         },
     )
     machine = read_machine(root, str(tmp_path))
-    assert (machine.memory_total_bytes, machine.memory_usable_bytes) == (None, 4600)
+    assert (machine.memory_total_bytes, machine.memory_usable_bytes) == (None, 4350)
 
 
 def test_a_captured_number_of_many_digits(tmp_path: Path) -> None:
