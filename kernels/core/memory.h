@@ -5,8 +5,8 @@
 #include <stdint.h>
 
 /* The tightest of MemAvailable, the memory limits of the control groups (v1 and v2, all parents)
- * minus what they use beyond file pages that can be dropped, and what the kernel takes ahead for up to 8
- * processors (256 KiB each, with pages of 4 KiB), RLIMIT_AS and RLIMIT_DATA minus what this
+ * minus what they use beyond file pages that can be dropped, and what the kernel takes ahead for up
+ * to 8 processors (256 KiB each, with pages of 4 KiB), RLIMIT_AS and RLIMIT_DATA minus what this
  * process has mapped. *limit names it. UINT64_MAX when nothing is known. */
 uint64_t art_memory_available(const char **limit);
 

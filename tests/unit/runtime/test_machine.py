@@ -20,6 +20,15 @@ from armtrain.runtime.machine import (
     read_machine,
 )
 
+_FILES = ("active_file", "inactive_file")
+_NAMES_V1 = (
+    "limit_in_bytes",
+    "usage_in_bytes",
+    *map("total_{}".format, _FILES),
+    "total_mapped_file",
+)
+_NAMES_V2 = ("max", "current", *_FILES, "file_mapped")
+
 GOOD = Machine(
     model="Raspberry Pi 4 Model B Rev 1.4",
     architecture="aarch64",
@@ -120,24 +129,38 @@ def test_limit_of_version_1(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("files", "mapped", "droppable"),
-    [(0, 0, 0), (3000, 0, 1500), (3000, 1000, 1000), (3000, 4000, 0), (64 << 20, 8 << 20, 52 << 20)],
+    [
+        (0, 0, 0),
+        (3000, 0, 1500),
+        (3000, 1000, 1000),
+        (3000, 4000, 0),
+        (64 << 20, 8 << 20, 52 << 20),
+    ],
 )
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize(
+    ("group", "folder", "names"),
+    [
+        ("2:memory:/a\n", "memory__a", _NAMES_V1),
+        ("0::/a\n", "a", _NAMES_V2),
+    ],
+)
 def test_mapped_files_and_some_others_stay(
-    tmp_path: Path, version: int, files: int, mapped: int, droppable: int
+    *,
+    tmp_path: Path,
+    group: str,
+    folder: str,
+    names: tuple[str, ...],
+    files: int,
+    mapped: int,
+    droppable: int,
 ) -> None:
-    total, name = ("total_", "mapped_file") if version == 1 else ("", "file_mapped")
-    stat = f"active_file 1\n{total}active_file {files - files // 3}\n"
-    stat += f"{total}inactive_file {files // 3}\n{total}{name} {mapped}\n"
-    stat = stat.removeprefix("" if version == 1 else "active_file 1\n")
-    limit, used = "max current".split() if version == 2 else "limit_in_bytes usage_in_bytes".split()
-    folder = f"sys__fs__cgroup__{'memory__' if version == 1 else ''}a__memory"
-    group = "2:memory:/a\n" if version == 1 else "0::/a\n"
+    limit, used, active, inactive, in_use = names
+    stat = f"{active} {files - files // 3}\n{inactive} {files // 3}\n{in_use} {mapped}\n"
     contents = {limit: str(1 << 30), used: str(100 << 20), "stat": stat}
     root = tree(
         tmp_path,
         proc__self__cgroup=group,
-        **{f"{folder}.{key}": text for key, text in contents.items()},
+        **{f"sys__fs__cgroup__{folder}__memory.{key}": text for key, text in contents.items()},
     )
     assert cgroup_memory(root) == (1 << 30, (100 << 20) - droppable)
 
