@@ -5,10 +5,12 @@
 
 #define U ART_REF_U
 
-/* One row of logits: largest, sum of exponentials, its error, and label's place. */
+/* One row of logits: largest, sum of exponentials, its error, and label's place. An ignored label
+ * may be negative, and is then no place of any row. */
 typedef struct row {
     const float *x;
-    size_t classes, label;
+    size_t classes;
+    int64_t label;
     double max, sum, sum_tol;
 } row;
 
@@ -24,9 +26,8 @@ static row row_at(const art_array *logits, size_t n) {
 static row row_of(const art_op_args *args, size_t n) {
     const art_array *target = &args->operand[ART_CROSS_ENTROPY_GRAD_TARGET];
     row r = row_at(&args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS], n);
-    /* An ignored label may be negative, and is then no place of any row. */
-    r.label = target->dtype == ART_DTYPE_F32 ? (size_t)(int64_t)((const float *)target->data)[n]
-                                             : (size_t)((const int32_t *)target->data)[n];
+    r.label = target->dtype == ART_DTYPE_F32 ? (int64_t)((const float *)target->data)[n]
+                                             : ((const int32_t *)target->data)[n];
     return r;
 }
 
@@ -52,7 +53,7 @@ static void gradient(const row *r, double rows, double *out, double *tol) {
         double p = exponential(r, c) / r->sum;
         out[c] = p / rows;
         tol[c] = out[c] * (exponential_rel(r, c) + r->sum_tol / r->sum + 2.01 * U) + 0x1p-148;
-        if (c != r->label) {
+        if ((int64_t)c != r->label) {
             others += exponential(r, c);
             others_tol += exponential(r, c) * exponential_rel(r, c) + 0x1p-149;
         }
@@ -68,12 +69,12 @@ static void cross_entropy(const art_op_args *args, double *loss, double *loss_to
     size_t rows = args->operand[ART_CROSS_ENTROPY_GRAD_LOGITS].dims[0];
     double counted = 0.0;
     for (size_t n = 0; n < rows; n++) {
-        counted += (int64_t)row_of(args, n).label != ART_NO_LABEL;
+        counted += row_of(args, n).label != ART_NO_LABEL;
     }
     *loss = *loss_tol = 0.0;
     for (size_t n = 0; n < rows; n++) {
         row r = row_of(args, n);
-        if ((int64_t)r.label == ART_NO_LABEL) {
+        if (r.label == ART_NO_LABEL) {
             continue;
         }
         sum_up(&r);
@@ -100,7 +101,7 @@ static double label_hits(const art_op_args *args, int64_t ignored) {
         while ((double)r.x[first] != r.max) {
             first++;
         }
-        hits += first == r.label && (int64_t)r.label != ignored;
+        hits += (int64_t)first == r.label && r.label != ignored;
     }
     return hits;
 }
@@ -283,7 +284,7 @@ static void label_row(const art_op_args *args, const label_loss *l, const row *r
     double all = 0.0;
     for (size_t c = 0; c < r->classes; c++) {
         double own, q = l->smoothing / (double)r->classes;
-        q = weight_of(args, l, c) * (q + (c == r->label ? 1 - l->smoothing : 0));
+        q = weight_of(args, l, c) * (q + ((int64_t)c == r->label ? 1 - l->smoothing : 0));
         all += q;
         parts[0] += q == 0 ? 0 : q * minus_log(r, l, c, &own);
         parts[1] += q == 0 ? 0 : q * own;
@@ -296,7 +297,7 @@ static void label_row(const art_op_args *args, const label_loss *l, const row *r
         double p = all * exponential(r, c) / r->sum;
         out[c] += p;
         /* At the label the difference is taken in double, from what is about one. */
-        tol[c] += c == r->label ? 1e-15 * all : 0;
+        tol[c] += (int64_t)c == r->label ? 1e-15 * all : 0;
         tol[c] += p * (exponential_rel(r, c) + r->sum_tol / r->sum + 3.03 * U) + 0x1p-140;
     }
 }
@@ -308,12 +309,12 @@ static void labels(const art_op_args *args, label_loss l, double *loss, double *
     double over = 0.0, parts[2] = {0.0, 0.0};
     for (size_t n = 0; n < rows; n++) {
         row r = row_of(args, n);
-        over += (int64_t)r.label == l.ignored ? 0 : weight_of(args, &l, r.label);
+        over += r.label == l.ignored ? 0 : weight_of(args, &l, r.label);
     }
     for (size_t n = 0; n < rows; n++) {
         row r = row_of(args, n);
         sum_up(&r);
-        if ((int64_t)r.label != l.ignored) {
+        if (r.label != l.ignored) {
             label_row(args, &l, &r, parts, out ? out + n * r.classes : NULL,
                       out ? tol + n * r.classes : NULL);
         }
